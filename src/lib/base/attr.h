@@ -8,6 +8,8 @@
  */
 #pragma once
 
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
 
