@@ -61,7 +61,7 @@ ipc_write(int fd, struct view packed, const int *fds, size_t nfds, struct err *e
 	do
 		r = sendmsg(fd, &msg, MSG_NOSIGNAL);
 	while (r < 0 && errno == EINTR);
-	if (r < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+	if (r < 0 && errno == EAGAIN)
 		return err_set(err, -EAGAIN, "the socket is full");
 	if (r < 0)
 		return err_errno(err, "send");
@@ -152,7 +152,7 @@ ipc_read(int fd, enum edge edge, enum room from, uint8_t *room, size_t n, struct
 	do
 		r = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
 	while (r < 0 && errno == EINTR);
-	if (r < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+	if (r < 0 && errno == EAGAIN)
 		return err_set(err, -EAGAIN, "nothing to read");
 	if (r < 0 && errno == ECONNRESET)
 		return err_set(err, -EPIPE, "the other end closed");
