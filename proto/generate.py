@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turns the tables of this folder into C.
 
-    generate.py --out DIR    check the tables and write proto_gen.h and proto_gen.c to DIR
+    generate.py --out DIR    check the tables and write proto_gen.h, proto_gen.c and, for tests, proto_samples.* to DIR
 
 Used by the build and by the checks in tools/. A fault in a table ends with its file and line.
 """
@@ -361,6 +361,38 @@ def message_source(t: Tables, m: Message, kind: str) -> list[str]:
     return o
 
 
+def samples(t: Tables) -> str:
+    """For tests and fuzzing: each message and frame by number, without its type."""
+    o = [BANNER, '#include "proto_samples.h"\n', "#include <errno.h>\n"]
+    for kind, messages in (("msg", t.messages), ("frame", t.frames)):
+        for m in messages:
+            name = f"{kind}_{m.name.lower()}"
+            o.append(f"static void\nzero_{name}(struct buf *b)\n{{\n\tstruct {name} m = {{0}};\n\n"
+                     f"\t{name}_put(b, &m);\n}}\n")
+            o.append(f"static int\nagain_{name}(struct view body, struct buf *ret, struct err *err)\n{{\n"
+                     f"\tstruct {name} m;\n\tint r = {name}_get(body, &m, err);\n\n"
+                     f"\tif (r == 0)\n\t\t{name}_put(ret, &m);\n\treturn r;\n}}\n")
+        upper = kind.upper()
+        o.append(f"const struct sample {kind}_samples[{upper}_MAX] = {{")
+        o.extend(f"\t[{upper}_{m.name}] = {{zero_{kind}_{m.name.lower()}, again_{kind}_{m.name.lower()}}},"
+                 for m in messages)
+        o.append("};\n")
+    return "\n".join(o)
+
+
+SAMPLES_HEADER = BANNER + """#pragma once
+
+#include "proto_gen.h"
+
+struct sample {
+	void (*zero)(struct buf *b);  /* the body of a message whose fields are all 0 and empty */
+	int (*again)(struct view body, struct buf *ret, struct err *err); /* decode, then encode */
+};
+extern const struct sample msg_samples[MSG_MAX];
+extern const struct sample frame_samples[FRAME_MAX];
+"""
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="turn the tables of proto/ into C")
     parser.add_argument("--out", required=True, help="folder for proto_gen.h and proto_gen.c")
@@ -373,6 +405,8 @@ def main() -> int:
     out = Path(arguments.out)
     (out / "proto_gen.h").write_text(header(tables))
     (out / "proto_gen.c").write_text(source(tables))
+    (out / "proto_samples.h").write_text(SAMPLES_HEADER)
+    (out / "proto_samples.c").write_text(samples(tables))
     return 0
 
 
