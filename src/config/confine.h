@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gives up everything but the two descriptors, before the first byte is read. */
+#pragma once
+
+#include "lib/base/err.h"
+
+int confine(struct err *err) MUST_CHECK;

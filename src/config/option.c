@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values of options; see option.h and options.def. */
+#include "config/option.h"
+
+#include "lib/base/num.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+
+enum type { PATH, ADDRESS, UID, COUNT, BYTES, DURATION, CPU, CGROUP };
+
+struct option {
+	const char *path;
+	enum type type;
+	size_t offset, size; /* of the field in struct settings */
+	const char *value;   /* default */
+	uint64_t min, max;
+	const char *prose;
+};
+
+static const struct option options[] = {
+#define OPTION(path, type, field, value, min, max, prose)                                           \
+	{path, type, offsetof(struct settings, field), sizeof(((struct settings *)0)->field), value, \
+		min, max, prose},
+#include "config/options.def"
+#undef OPTION
+};
+
+struct unit {
+	const char *suffix;
+	uint64_t factor;
+};
+
+static const struct unit byte_units[] = {{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {NULL, 0}};
+static const struct unit time_units[] = {{"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}, {NULL, 0}};
+static const struct unit cpu_units[] = {{"m", 1}, {NULL, 0}};
+
+static void
+store(struct settings *s, const struct option *o, uint64_t value)
+{
+	uint8_t *field = (uint8_t *)s + o->offset;
+	uint32_t u32 = (uint32_t)value;
+	uint16_t u16 = (uint16_t)value;
+
+	switch (o->size) {
+	case sizeof(uint64_t):
+		memcpy(field, &value, sizeof(value));
+		break;
+	case sizeof(uint32_t):
+		memcpy(field, &u32, sizeof(u32));
+		break;
+	case sizeof(uint16_t):
+		memcpy(field, &u16, sizeof(u16));
+		break;
+	default:
+		must(false);
+	}
+}
+
+static int
+number_in_range(struct settings *s, const struct option *o, uint64_t value, struct err *err)
+{
+	if (value < o->min || value > o->max)
+		return err_set(err, -EINVAL, "%s must be from %llu to %llu%s", o->path,
+			(unsigned long long)o->min, (unsigned long long)o->max,
+			o->type == BYTES             ? " bytes"
+				: o->type == DURATION ? " milliseconds"
+				: o->type == CPU      ? " thousandths of a processor"
+						      : "");
+	store(s, o, value);
+	return 0;
+}
+
+static int
+set_number(struct settings *s, const struct option *o, struct view v, struct err *err)
+{
+	uint64_t value;
+
+	if (o->type == UID && o->min > 0 && view_is(v, "none") && strcmp(o->path, "uids.admin") == 0) {
+		store(s, o, OPTION_NONE_UID);
+		return 0;
+	}
+	if (num_u64(v, UINT64_MAX, &value) < 0)
+		return err_set(err, -EINVAL, "%s must be a whole number", o->path);
+	return number_in_range(s, o, value, err);
+}
+
+static int
+set_with_unit(struct settings *s, const struct option *o, struct view v, const struct unit *units,
+	const char *example, struct err *err)
+{
+	for (const struct unit *u = units; u->suffix != NULL; u++) {
+		size_t n = strlen(u->suffix);
+		uint64_t value;
+
+		if (v.n <= n || !view_is(view_skip(v, v.n - n), u->suffix))
+			continue;
+		if (num_u64(view_of(v.p, v.n - n), UINT64_MAX / u->factor, &value) < 0)
+			continue;
+		return number_in_range(s, o, value * u->factor, err);
+	}
+	return err_set(err, -EINVAL, "%s must be a whole number and a unit, such as %s", o->path, example);
+}
+
+static bool
+path_ok(struct view v)
+{
+	if (v.n == 0 || v.p[0] != '/' || view_has(v, '\0') || !view_utf8(v))
+		return false;
+	for (size_t i = 0, start = 0; i <= v.n; i++) {
+		struct view part;
+
+		if (i < v.n && v.p[i] != '/')
+			continue;
+		part = view_of(v.p + start, i - start);
+		if (view_is(part, ".") || view_is(part, "..") || (part.n == 0 && start > 0))
+			return false;
+		start = i + 1;
+	}
+	return true;
+}
+
+static int
+set_path(struct settings *s, const struct option *o, struct view v, struct err *err)
+{
+	char *field = (char *)s + o->offset;
+
+	if (!path_ok(v) || v.n < o->min || v.n > o->max || v.n >= o->size)
+		return err_set(err, -EINVAL,
+			"%s must be an absolute path of at most %llu bytes without . or .. parts or a / at the end",
+			o->path, (unsigned long long)o->max);
+	memset(field, 0, o->size);
+	memcpy(field, v.p, v.n);
+	return 0;
+}
+
+static int
+set_address(struct settings *s, const struct option *o, struct view v, struct err *err)
+{
+	const uint8_t *colon = v.n == 0 ? NULL : memrchr(v.p, ':', v.n);
+	char host[INET_ADDRSTRLEN] = "";
+	struct in_addr address;
+	uint64_t port = 0;
+	size_t n;
+
+	if (view_is(v, "none")) {
+		memset(s->tcp_address, 0, sizeof(s->tcp_address));
+		s->tcp_port = 0;
+		return 0;
+	}
+	n = colon == NULL ? 0 : (size_t)(colon - v.p);
+	if (n > 0 && n < sizeof(host))
+		memcpy(host, v.p, n);
+	if (colon == NULL || inet_pton(AF_INET, host, &address) != 1 ||
+		num_u64(view_skip(v, n + 1), 65535, &port) < 0 || port == 0)
+		return err_set(err, -EINVAL, "%s must be an IPv4 address and a port, such as 127.0.0.1:7420, or none",
+			o->path);
+	if ((ntohl(address.s_addr) >> 24) != 127)
+		return err_set(err, -EINVAL,
+			"%s must be a loopback address: without TLS, tokens would cross the network in clear", o->path);
+	memset(s->tcp_address, 0, sizeof(s->tcp_address));
+	memcpy(s->tcp_address, host, n);
+	s->tcp_port = (uint16_t)port;
+	return 0;
+}
+
+static int
+set_cgroup(struct settings *s, const struct option *o, struct view v, struct err *err)
+{
+	static const char *const modes[] = {"auto", "v1", "v2"};
+
+	for (size_t i = 0; i < ARRAY_LEN(modes); i++)
+		if (view_is(v, modes[i])) {
+			store(s, o, i);
+			return 0;
+		}
+	return err_set(err, -EINVAL, "%s must be auto, v1 or v2", o->path);
+}
+
+static int
+set(struct settings *s, const struct option *o, struct view v, struct err *err)
+{
+	switch (o->type) {
+	case PATH:
+		return set_path(s, o, v, err);
+	case ADDRESS:
+		return set_address(s, o, v, err);
+	case UID:
+	case COUNT:
+		return set_number(s, o, v, err);
+	case BYTES:
+		return set_with_unit(s, o, v, byte_units, "512MiB", err);
+	case DURATION:
+		return set_with_unit(s, o, v, time_units, "15m", err);
+	case CPU:
+		return set_with_unit(s, o, v, cpu_units, "1000m", err);
+	case CGROUP:
+		return set_cgroup(s, o, v, err);
+	}
+	must(false);
+}
+
+void
+options_default(struct settings *ret)
+{
+	*ret = (struct settings){0};
+	for (size_t i = 0; i < ARRAY_LEN(options); i++) {
+		struct err err = {0};
+
+		must(set(ret, &options[i], view_str(options[i].value), &err) == 0);
+	}
+}
+
+int
+option_set(struct settings *s, const char *path, struct view value, struct err *err)
+{
+	for (size_t i = 0; i < ARRAY_LEN(options); i++)
+		if (strcmp(options[i].path, path) == 0)
+			return set(s, &options[i], value, err);
+	return err_set(err, -ENOENT, "there is no option %s; demilune.yaml(5) lists them", path);
+}
+
+bool
+option_is_section(const char *path)
+{
+	size_t n = strlen(path);
+
+	for (size_t i = 0; i < ARRAY_LEN(options); i++)
+		if (strncmp(options[i].path, path, n) == 0 && options[i].path[n] == '.')
+			return true;
+	return false;
+}
+
+/* Rules between options. */
+struct rule {
+	bool (*holds)(const struct settings *);
+	const char *text;
+};
+
+static bool
+uids_apart(const struct settings *s)
+{
+	const uint32_t uids[] = {s->engine_uid, s->api_uid, s->relay_uid};
+
+	for (size_t i = 0; i < ARRAY_LEN(uids); i++)
+		for (size_t j = 0; j < i; j++)
+			if (uids[i] == uids[j])
+				return false;
+	return true;
+}
+
+static bool
+uids_outside_ranges(const struct settings *s)
+{
+	const uint32_t uids[] = {s->engine_uid, s->api_uid, s->relay_uid, s->admin_uid};
+	uint64_t end = s->sandbox_uid_base + 65536ULL * s->sandbox_uid_slots;
+
+	for (size_t i = 0; i < ARRAY_LEN(uids); i++)
+		if (uids[i] != OPTION_NONE_UID && uids[i] >= s->sandbox_uid_base && uids[i] < end)
+			return false;
+	return end <= 0xfffffffeULL;
+}
+
+static bool
+slots_enough(const struct settings *s)
+{
+	return s->sandbox_uid_slots >= s->max_sandboxes;
+}
+
+static bool
+defaults_within(const struct settings *s)
+{
+	const struct limits *d = &s->default_limits, *m = &s->max_limits;
+
+	return d->memory_bytes <= m->memory_bytes && d->disk_bytes <= m->disk_bytes && d->disk_inodes <= m->disk_inodes &&
+		d->pids <= m->pids && d->cpu_milli <= m->cpu_milli && d->open_files <= m->open_files &&
+		m->memory_bytes <= s->max_memory_bytes;
+}
+
+static bool
+ttl_within(const struct settings *s)
+{
+	return s->default_ttl_ms <= s->max_ttl_ms;
+}
+
+static bool
+directories_apart(const struct settings *s)
+{
+	size_t n = strlen(s->state_dir), m = strlen(s->run_dir);
+	bool state_in_run = strncmp(s->state_dir, s->run_dir, m) == 0 && (s->state_dir[m] == '/' || n == m);
+	bool run_in_state = strncmp(s->run_dir, s->state_dir, n) == 0 && s->run_dir[n] == '/';
+
+	return !state_in_run && !run_in_state;
+}
+
+static const struct rule rules[] = {
+	{uids_apart, "uids.engine, uids.api and uids.relay must all be different"},
+	{uids_outside_ranges,
+		"uids.sandbox_base with uids.sandbox_slots ranges of 65536 must end below 4294967294 and hold none of the other uids"},
+	{slots_enough, "uids.sandbox_slots must be at least limits.sandboxes"},
+	{defaults_within, "every default must be at most its limits.sandbox_* and those at most limits.memory"},
+	{ttl_within, "defaults.ttl must be at most limits.ttl"},
+	{directories_apart, "state_dir and run_dir must not contain each other"},
+};
+
+int
+options_check(const struct settings *s, unsigned n, struct err *err)
+{
+	for (size_t i = 0; i < ARRAY_LEN(rules); i++)
+		if (!rules[i].holds(s) && n-- == 0)
+			return err_set(err, -EINVAL, "%s", rules[i].text);
+	return 0;
+}
