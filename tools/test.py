@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the suites of the project and counts their tests; `./run test` is this program.
+
+A suite is a row of SUITES. What it runs prints TAP lines (`ok`, `not ok`) or is a pytest folder. A suite that ends
+without a single test, or with an exit code other than 0 and no failed test, counts as one failure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass
+class Result:
+    passed: int = 0
+    failed: int = 0
+    log: str = ""
+
+
+@dataclass
+class Context:
+    build: Path
+    state: Path
+    environment: dict[str, str]
+
+
+def run(command: list[str], context: Context, timeout_s: int) -> tuple[int, str]:
+    """Exit code and everything it printed; -1 when it did not end in time."""
+    try:
+        done = subprocess.run(command, cwd=ROOT, env=context.environment, timeout=timeout_s, check=False,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    except subprocess.TimeoutExpired as late:
+        text = (late.stdout or b"").decode(errors="replace")
+        return -1, text + f"\nnot ended after {timeout_s} s\n"
+    return done.returncode, done.stdout.decode(errors="replace")
+
+
+def count_tap(code: int, text: str) -> Result:
+    result = Result(log=text)
+    for line in text.splitlines():
+        if re.match(r"not ok\b", line):
+            result.failed += 1
+        elif re.match(r"ok\b", line):
+            result.passed += 1
+    if result.failed == 0 and (code != 0 or result.passed == 0):
+        result.failed = 1
+        result.log += f"\nexit code {code}, {result.passed} tests\n"
+    return result
+
+
+def tap(command: list[str], timeout_s: int = 600) -> Callable[[Context], Result]:
+    def suite(context: Context) -> Result:
+        filled = [part.format(build=context.build, state=context.state) for part in command]
+        return count_tap(*run(filled, context, timeout_s))
+
+    return suite
+
+
+def pytest(folder: str, timeout_s: int = 1200) -> Callable[[Context], Result]:
+    def suite(context: Context) -> Result:
+        with tempfile.TemporaryDirectory() as scratch:
+            report = Path(scratch) / "report.xml"
+            code, text = run(["/usr/bin/python3", "-m", "pytest", "-q", "-x" if "-x" in sys.argv else "-q",
+                              "-p", "no:cacheprovider", f"--junitxml={report}", folder], context, timeout_s)
+            if not report.exists():
+                return Result(0, 1, text)
+            totals = ElementTree.parse(report).getroot().find("testsuite")
+            assert totals is not None
+            bad = int(totals.get("failures", "0")) + int(totals.get("errors", "0"))
+            skipped = int(totals.get("skipped", "0"))
+            good = int(totals.get("tests", "0")) - bad - skipped
+            if bad == 0 and (code != 0 or good == 0):
+                bad = 1
+            return Result(good, bad, text)
+
+    return suite
+
+
+def programs(suite_name: str) -> Callable[[Context], Result]:
+    """Each test program that meson knows in this suite."""
+
+    def suite(context: Context) -> Result:
+        listed = subprocess.run(["meson", "introspect", "--tests", str(context.build)], check=True,
+                                capture_output=True, text=True).stdout
+        total = Result()
+        for test in json.loads(listed):
+            if not any(s.split(":")[-1] == suite_name for s in test["suite"]):
+                continue
+            one = Context(context.build, context.state,
+                          context.environment | test["env"] | {"CMOCKA_MESSAGE_OUTPUT": "TAP"})
+            code, text = run(test["cmd"], one, 300)
+            result = count_tap(code, text)
+            total.passed += result.passed
+            total.failed += result.failed
+            if result.failed:
+                total.log += f"--- {test['name']}\n{text}\n"
+        return total
+
+    return suite
+
+
+SUITES: dict[str, Callable[[Context], Result]] = {
+    "unit": programs("unit"),
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="run the suites and count")
+    parser.add_argument("--build", type=Path, required=True)
+    parser.add_argument("--state", type=Path, required=True)
+    parser.add_argument("suite", nargs="*", help="of: " + ", ".join(SUITES))
+    arguments = parser.parse_args()
+    chosen = arguments.suite or list(SUITES)
+    unknown = [name for name in chosen if name not in SUITES]
+    if unknown:
+        parser.error(f"no suite {unknown[0]}; there are: {', '.join(SUITES)}")
+    environment = dict(os.environ) | {"DEMILUNE_BUILD": str(arguments.build.resolve()),
+                                      "DEMILUNE_STATE": str(arguments.state.resolve())}
+    context = Context(arguments.build.resolve(), arguments.state.resolve(), environment)
+    passed = failed = 0
+    for name in chosen:
+        began = time.monotonic()
+        print(f"{name:12} ...", end="", flush=True)
+        result = SUITES[name](context)
+        passed += result.passed
+        failed += result.failed
+        print(f"\r{name:12} {result.passed:5} passed {result.failed:3} failed {time.monotonic() - began:7.1f} s")
+        if result.failed:
+            print("\n".join("    " + line for line in result.log.splitlines()[-200:]))
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
