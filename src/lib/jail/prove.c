@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The proofs of the backend `kernel`: what jail.h promises, asked from the kernel and not
+ * from what was meant to be set. Every finding that differs is an error; the caller exits.
+ */
+#include "lib/jail/jail.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+enum { CAPS_END = 64 };
+
+static int
+unproven(struct err *err, const char *what)
+{
+	return err_set(err, -EPERM, "the jail did not take: %s", what);
+}
+
+/* An attempt that must fail with this errno; any other answer is no proof. */
+static bool
+refused(long result, int with)
+{
+	return result == -1 && errno == with;
+}
+
+/* "/" is the one name that is always there; what no rule covers is refused with EACCES. */
+static int
+prove_landlock(const struct jail *j, struct err *err)
+{
+	auto_fd int root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (!refused(root, EACCES))
+		return unproven(err, "\"/\" can be listed (Landlock)");
+	for (size_t i = 0; i < j->paths_n; i++) {
+		auto_fd int fd = openat(j->paths[i].fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		if ((j->paths[i].access & JAIL_READ) != 0 && fd < 0)
+			return err_errno(
+				err, "the jail closes a directory that it should leave open");
+		if ((j->paths[i].access & JAIL_READ) == 0 && fd >= 0)
+			return unproven(err, "a directory can be listed that should not be");
+	}
+	return 0;
+}
+
+int
+jail_prove_drop(const struct jail *j, struct err *err)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2] = {{.effective = 1, .permitted = 1}}; /* CAP_CHOWN */
+	gid_t groups[1] = {0};
+
+	if (j->keep == 0) {
+		if (!refused(setresuid(0, 0, 0), EPERM) || !refused(setuid(0), EPERM))
+			return unproven(err, "uid 0 can be regained");
+		if (!refused(setresgid(0, 0, 0), EPERM))
+			return unproven(err, "gid 0 can be regained");
+		if (!refused(setgroups(1, groups), EPERM))
+			return unproven(err, "groups can be regained");
+		if (!refused(syscall(SYS_capset, &head, data), EPERM))
+			return unproven(err, "a capability can be raised");
+	}
+	return j->mounts ? 0 : prove_landlock(j, err);
+}
+
+static int
+prove_ids(const struct jail *j, struct err *err)
+{
+	uid_t r, e, s;
+	gid_t rg, eg, sg;
+
+	if (getresuid(&r, &e, &s) != 0 || getresgid(&rg, &eg, &sg) != 0)
+		return err_errno(err, "cannot read the ids");
+	if (r != j->uid || e != j->uid || s != j->uid)
+		return unproven(err, "uid");
+	if (rg != j->gid || eg != j->gid || sg != j->gid)
+		return unproven(err, "gid");
+	if (j->keep == 0 && getgroups(0, NULL) != 0)
+		return unproven(err, "supplementary groups are left");
+	return 0;
+}
+
+static int
+prove_caps(uint64_t keep, struct err *err)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct d[2] = {0};
+
+	if (syscall(SYS_capget, &head, d) != 0)
+		return err_errno(err, "cannot read the capabilities");
+	for (int i = 0; i < 2; i++) {
+		uint32_t want = (uint32_t)(keep >> 32 * i);
+
+		if (d[i].permitted != want || d[i].effective != want || d[i].inheritable != 0)
+			return unproven(err, "capability sets");
+	}
+	for (int cap = 0; cap < CAPS_END; cap++) {
+		int bound = prctl(PR_CAPBSET_READ, cap, 0, 0, 0);
+
+		if (bound < 0 && cap > 0)
+			return 0; /* the kernel knows no more */
+		if (bound != (int)(keep >> cap & 1))
+			return unproven(err, "bounding set");
+		if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, cap, 0, 0) != 0)
+			return unproven(err, "ambient set");
+	}
+	return 0;
+}
+
+/* getrlimit(3) is prlimit64(2), which can change limits and so is not in the base list. */
+static int
+prove_rlimit(int resource, rlim_t value, struct err *err)
+{
+	struct rlimit l;
+
+	if (syscall(SYS_getrlimit, resource, &l) != 0)
+		return err_errno(err, "cannot read resource limit %d", resource);
+	if (l.rlim_cur != value || l.rlim_max != value)
+		return unproven(err, "resource limits");
+	return 0;
+}
+
+int
+jail_prove(const struct jail *j, struct err *err)
+{
+	int rc;
+
+	/* The filter first: without it the calls below prove too little to go on. */
+	if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != SECCOMP_MODE_FILTER)
+		return unproven(err, "no syscall filter");
+	if (!refused(syscall(SYS_nfsservctl), EL3HLT))
+		return unproven(err, "the syscall filter is not ours");
+	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
+		return unproven(err, "no_new_privs");
+	if (prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 0)
+		return unproven(err, "dumpable");
+	if ((rc = prove_ids(j, err)) != 0 || (rc = prove_caps(j->keep, err)) != 0 ||
+		(rc = prove_rlimit(RLIMIT_CORE, 0, err)) != 0)
+		return rc;
+	for (size_t i = 0; i < j->rlimits_n; i++)
+		if ((rc = prove_rlimit(j->rlimits[i].resource, j->rlimits[i].value, err)) != 0)
+			return rc;
+	return 0;
+}
