@@ -50,12 +50,14 @@ read_key(struct reader *r, const yaml_event_t *e)
 	size_t used = r->starts[r->depth];
 
 	r->has_key = true;
-	if (key.n == 0 || view_has(key, '\0') || view_has(key, '.') || used + key.n + 2 > PATH_MAX_BYTES) {
+	if (key.n == 0 || view_has(key, '\0') || view_has(key, '.') ||
+		used + key.n + 2 > PATH_MAX_BYTES) {
 		fault(r, e->start_mark, "this is not the name of an option");
 		(void)snprintf(r->path + used, PATH_MAX_BYTES - used, "?");
 		return;
 	}
-	(void)snprintf(r->path + used, PATH_MAX_BYTES - used, "%s%.*s", used == 0 ? "" : ".", VIEW_ARGS(key));
+	(void)snprintf(r->path + used, PATH_MAX_BYTES - used, "%s%.*s", used == 0 ? "" : ".",
+		VIEW_ARGS(key));
 	if (seen_before(r))
 		fault(r, e->start_mark, "this option stands twice in the file; keep one");
 }
@@ -78,8 +80,8 @@ on_scalar(struct reader *r, const yaml_event_t *e)
 		return;
 	}
 	r->has_key = false;
-	r->sink->on_value(r->sink->ctx, r->path, view_of(e->data.scalar.value, e->data.scalar.length),
-		place_of(e->start_mark));
+	r->sink->on_value(r->sink->ctx, r->path,
+		view_of(e->data.scalar.value, e->data.scalar.length), place_of(e->start_mark));
 }
 
 static void

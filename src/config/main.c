@@ -56,7 +56,8 @@ main(void)
 	if (fd_read_upto(FD_CONFIG_INPUT, text, sizeof(text), &n, &err) < 0)
 		log_exit(1, "the configuration: %s", err.text);
 	if (n > TEXT_MAX_BYTES) {
-		say_fault(NULL, (struct place){1, 1}, "the file is larger than 256 KiB; it is not a configuration");
+		say_fault(NULL, (struct place){1, 1},
+			"the file is larger than 256 KiB; it is not a configuration");
 		end.faults = 1;
 	} else {
 		end.faults = compile(view_of(text, n), &m.settings, &sink);

@@ -20,9 +20,9 @@ struct option {
 };
 
 static const struct option options[] = {
-#define OPTION(path, type, field, value, min, max, prose)                                           \
-	{path, type, offsetof(struct settings, field), sizeof(((struct settings *)0)->field), value, \
-		min, max, prose},
+#define OPTION(path, type, field, value, min, max, prose)                                     \
+	{path, type, offsetof(struct settings, field), sizeof(((struct settings *)0)->field), \
+		value, min, max, prose},
 #include "config/options.def"
 #undef OPTION
 };
@@ -32,8 +32,10 @@ struct unit {
 	uint64_t factor;
 };
 
-static const struct unit byte_units[] = {{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {NULL, 0}};
-static const struct unit time_units[] = {{"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}, {NULL, 0}};
+static const struct unit byte_units[] = {
+	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {NULL, 0}};
+static const struct unit time_units[] = {
+	{"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}, {NULL, 0}};
 static const struct unit cpu_units[] = {{"m", 1}, {NULL, 0}};
 
 static void
@@ -43,19 +45,12 @@ store(struct settings *s, const struct option *o, uint64_t value)
 	uint32_t u32 = (uint32_t)value;
 	uint16_t u16 = (uint16_t)value;
 
-	switch (o->size) {
-	case sizeof(uint64_t):
+	if (o->size == sizeof(value))
 		memcpy(field, &value, sizeof(value));
-		break;
-	case sizeof(uint32_t):
+	else if (o->size == sizeof(u32))
 		memcpy(field, &u32, sizeof(u32));
-		break;
-	case sizeof(uint16_t):
+	else
 		memcpy(field, &u16, sizeof(u16));
-		break;
-	default:
-		must(false);
-	}
 }
 
 static int
@@ -64,10 +59,10 @@ number_in_range(struct settings *s, const struct option *o, uint64_t value, stru
 	if (value < o->min || value > o->max)
 		return err_set(err, -EINVAL, "%s must be from %llu to %llu%s", o->path,
 			(unsigned long long)o->min, (unsigned long long)o->max,
-			o->type == BYTES             ? " bytes"
-				: o->type == DURATION ? " milliseconds"
-				: o->type == CPU      ? " thousandths of a processor"
-						      : "");
+			o->type == BYTES      ? " bytes"
+			: o->type == DURATION ? " milliseconds"
+			: o->type == CPU      ? " thousandths of a processor"
+					      : "");
 	store(s, o, value);
 	return 0;
 }
@@ -77,7 +72,8 @@ set_number(struct settings *s, const struct option *o, struct view v, struct err
 {
 	uint64_t value;
 
-	if (o->type == UID && o->min > 0 && view_is(v, "none") && strcmp(o->path, "uids.admin") == 0) {
+	if (o->type == UID && o->min > 0 && view_is(v, "none") &&
+		strcmp(o->path, "uids.admin") == 0) {
 		store(s, o, OPTION_NONE_UID);
 		return 0;
 	}
@@ -100,7 +96,8 @@ set_with_unit(struct settings *s, const struct option *o, struct view v, const s
 			continue;
 		return number_in_range(s, o, value * u->factor, err);
 	}
-	return err_set(err, -EINVAL, "%s must be a whole number and a unit, such as %s", o->path, example);
+	return err_set(
+		err, -EINVAL, "%s must be a whole number and a unit, such as %s", o->path, example);
 }
 
 static bool
@@ -128,7 +125,8 @@ set_path(struct settings *s, const struct option *o, struct view v, struct err *
 
 	if (!path_ok(v) || v.n < o->min || v.n > o->max || v.n >= o->size)
 		return err_set(err, -EINVAL,
-			"%s must be an absolute path of at most %llu bytes without . or .. parts or a / at the end",
+			"%s must be an absolute path of at most %llu bytes without . or .. parts "
+			"or a / at the end",
 			o->path, (unsigned long long)o->max);
 	memset(field, 0, o->size);
 	memcpy(field, v.p, v.n);
@@ -154,11 +152,14 @@ set_address(struct settings *s, const struct option *o, struct view v, struct er
 		memcpy(host, v.p, n);
 	if (colon == NULL || inet_pton(AF_INET, host, &address) != 1 ||
 		num_u64(view_skip(v, n + 1), 65535, &port) < 0 || port == 0)
-		return err_set(err, -EINVAL, "%s must be an IPv4 address and a port, such as 127.0.0.1:7420, or none",
+		return err_set(err, -EINVAL,
+			"%s must be an IPv4 address and a port, such as 127.0.0.1:7420, or none",
 			o->path);
 	if ((ntohl(address.s_addr) >> 24) != 127)
 		return err_set(err, -EINVAL,
-			"%s must be a loopback address: without TLS, tokens would cross the network in clear", o->path);
+			"%s must be a loopback address: without TLS, tokens would cross the "
+			"network in clear",
+			o->path);
 	memset(s->tcp_address, 0, sizeof(s->tcp_address));
 	memcpy(s->tcp_address, host, n);
 	s->tcp_port = (uint16_t)port;
@@ -273,9 +274,10 @@ defaults_within(const struct settings *s)
 {
 	const struct limits *d = &s->default_limits, *m = &s->max_limits;
 
-	return d->memory_bytes <= m->memory_bytes && d->disk_bytes <= m->disk_bytes && d->disk_inodes <= m->disk_inodes &&
-		d->pids <= m->pids && d->cpu_milli <= m->cpu_milli && d->open_files <= m->open_files &&
-		m->memory_bytes <= s->max_memory_bytes;
+	return d->memory_bytes <= m->memory_bytes && d->disk_bytes <= m->disk_bytes &&
+	       d->disk_inodes <= m->disk_inodes && d->pids <= m->pids &&
+	       d->cpu_milli <= m->cpu_milli && d->open_files <= m->open_files &&
+	       m->memory_bytes <= s->max_memory_bytes;
 }
 
 static bool
@@ -288,7 +290,8 @@ static bool
 directories_apart(const struct settings *s)
 {
 	size_t n = strlen(s->state_dir), m = strlen(s->run_dir);
-	bool state_in_run = strncmp(s->state_dir, s->run_dir, m) == 0 && (s->state_dir[m] == '/' || n == m);
+	bool state_in_run = strncmp(s->state_dir, s->run_dir, m) == 0 &&
+			    (s->state_dir[m] == '/' || n == m);
 	bool run_in_state = strncmp(s->run_dir, s->state_dir, n) == 0 && s->run_dir[n] == '/';
 
 	return !state_in_run && !run_in_state;
@@ -296,10 +299,11 @@ directories_apart(const struct settings *s)
 
 static const struct rule rules[] = {
 	{uids_apart, "uids.engine, uids.api and uids.relay must all be different"},
-	{uids_outside_ranges,
-		"uids.sandbox_base with uids.sandbox_slots ranges of 65536 must end below 4294967294 and hold none of the other uids"},
+	{uids_outside_ranges, "uids.sandbox_base with uids.sandbox_slots ranges of 65536 must end "
+			      "below 4294967294 and hold none of the other uids"},
 	{slots_enough, "uids.sandbox_slots must be at least limits.sandboxes"},
-	{defaults_within, "every default must be at most its limits.sandbox_* and those at most limits.memory"},
+	{defaults_within, "every default must be at most its limits.sandbox_* and those at most "
+			  "limits.memory"},
 	{ttl_within, "defaults.ttl must be at most limits.ttl"},
 	{directories_apart, "state_dir and run_dir must not contain each other"},
 };

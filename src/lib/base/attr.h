@@ -54,9 +54,9 @@ take_fd(int *fd)
 }
 
 /* The object that contains `member`. */
-#define container_of(ptr, type, member)                                        \
-	__extension__({                                                        \
-		const __typeof__(((type *)0)->member) *m_ = (ptr);             \
+#define container_of(ptr, type, member)                                           \
+	__extension__({                                                           \
+		const __typeof__(((type *)0)->member) *m_ = (ptr);                \
 		(type *)(void *)((char *)(uintptr_t)m_ - offsetof(type, member)); \
 	})
 

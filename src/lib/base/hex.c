@@ -35,6 +35,7 @@ hex_decode(struct view text, uint8_t *ret, size_t n)
 		if (digit_value(text.p[i]) < 0)
 			return -EINVAL;
 	for (size_t i = 0; i < n; i++)
-		ret[i] = (uint8_t)(digit_value(text.p[2 * i]) << 4 | digit_value(text.p[2 * i + 1]));
+		ret[i] = (uint8_t)(digit_value(text.p[2 * i]) << 4 |
+				   digit_value(text.p[2 * i + 1]));
 	return 0;
 }

@@ -43,7 +43,6 @@ list_remove(struct link *l)
 }
 
 /* Safe against removal of the current element. */
-#define list_each(var, head, type, member)                                          \
-	for (struct link *l_ = (head)->next, *n_ = l_->next; l_ != (head);           \
-		l_ = n_, n_ = l_->next)                                              \
+#define list_each(var, head, type, member)                                                         \
+	for (struct link *l_ = (head)->next, *n_ = l_->next; l_ != (head); l_ = n_, n_ = l_->next) \
 		for (type *var = container_of(l_, type, member); var != NULL; var = NULL)

@@ -12,8 +12,7 @@
  * set, or minus the length 1..3 of the malformed bytes that one U+FFFD stands for (the
  * maximal subpart of definition D93b), with *ret_point untouched.
  */
-int
-utf8_next(struct view v, uint32_t *ret_point);
+int utf8_next(struct view v, uint32_t *ret_point);
 
 /* U+FDD0..U+FDEF and the last two code points of each plane. */
 static inline bool

@@ -114,7 +114,8 @@ check(struct ipc_msg *m, struct view got, enum edge edge, enum room from, struct
 	info = &msg_info[type];
 	if (info->edge != edge || info->from != from)
 		return err_set(err, -EBADMSG, "%s does not belong here", info->name);
-	if (length != w.at.n || length > info->body_max || (info->fixed && length != info->body_max))
+	if (length != w.at.n || length > info->body_max ||
+		(info->fixed && length != info->body_max))
 		return err_set(err, -EBADMSG, "%s with a body of %zu bytes", info->name, w.at.n);
 	if (nfds != info->fds || m->nfds != info->fds)
 		return err_set(err, -EBADMSG, "%s with %zu descriptors", info->name, m->nfds);
@@ -129,7 +130,8 @@ ipc_room_bytes(enum edge edge, enum room from)
 	size_t n = 0;
 
 	for (size_t i = 0; i < MSG_MAX; i++)
-		if (msg_info[i].edge == edge && msg_info[i].from == from && msg_info[i].body_max > n)
+		if (msg_info[i].edge == edge && msg_info[i].from == from &&
+			msg_info[i].body_max > n)
 			n = msg_info[i].body_max;
 	return IPC_HEADER_BYTES + n;
 }
@@ -143,7 +145,9 @@ ipc_read(int fd, enum edge edge, enum room from, uint8_t *room, size_t n, struct
 		char room[CMSG_SPACE(sizeof(int) * (IPC_FDS_MAX + 2))];
 	} control;
 	struct iovec iov = {.iov_base = room, .iov_len = n};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.room,
+	struct msghdr msg = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.room,
 		.msg_controllen = sizeof(control.room)};
 	struct ipc_msg m = {.nfds = 0};
 	ssize_t r;
@@ -162,7 +166,8 @@ ipc_read(int fd, enum edge edge, enum room from, uint8_t *room, size_t n, struct
 		return err_set(err, -EPIPE, "the other end closed");
 	if (!take_control(&msg, &m) || (msg.msg_flags & MSG_TRUNC) != 0) {
 		ipc_msg_done(&m);
-		return err_set(err, -EBADMSG, "a datagram that is too large or with too many descriptors");
+		return err_set(
+			err, -EBADMSG, "a datagram that is too large or with too many descriptors");
 	}
 	code = check(&m, view_of(room, (size_t)r), edge, from, err);
 	if (code < 0) {

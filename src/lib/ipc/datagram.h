@@ -14,7 +14,7 @@ enum { IPC_HEADER_BYTES = 16, IPC_FDS_MAX = 2, IPC_MAX = 212992 - 64 };
 struct ipc_msg {
 	enum msg_type type;
 	uint64_t tag;
-	struct view body; /* borrowed from the receive buffer, until the handler returns */
+	struct view body;     /* borrowed from the receive buffer, until the handler returns */
 	int fds[IPC_FDS_MAX]; /* owned by the receiver; ipc_msg_take() moves one out */
 	size_t nfds;
 };

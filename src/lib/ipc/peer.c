@@ -39,7 +39,7 @@ peer_disconnect(struct ipc_peer *peer)
 		return;
 	ev_io_stop(peer->loop, &peer->readable);
 	ev_io_stop(peer->loop, &peer->writable);
-	list_each(q, &peer->queue, struct queued, link)
+	list_each (q, &peer->queue, struct queued, link)
 		queued_free(q);
 	peer->queued_bytes = 0;
 	(void)close(take_fd(&peer->fd)); /* nothing is owed to a peer that is gone */
@@ -63,7 +63,8 @@ dispatch(struct ipc_peer *peer, struct ipc_msg *m, struct err *err)
 		if (row->type != m->type)
 			continue;
 		if ((row->states & IN(peer->state)) == 0)
-			return err_set(err, -EPROTO, "%s in state %u", msg_info[m->type].name, peer->state);
+			return err_set(err, -EPROTO, "%s in state %u", msg_info[m->type].name,
+				peer->state);
 		return row->handler(peer, m, err);
 	}
 	return err_set(err, -EPROTO, "%s is not in the table", msg_info[m->type].name);
@@ -82,8 +83,8 @@ on_readable(struct ev_loop *loop, ev_io *w, int events)
 	for (int i = 0; i < READS_PER_TURN && peer->fd >= 0 && ev_is_active(&peer->readable); i++) {
 		struct ipc_msg m;
 		struct err err = {0};
-		int r = ipc_read(peer->fd, peer->edge, peer->other, peer->room,
-			peer->room_bytes, &m, &err);
+		int r = ipc_read(
+			peer->fd, peer->edge, peer->other, peer->room, peer->room_bytes, &m, &err);
 
 		if (r == -EAGAIN)
 			return;
@@ -222,7 +223,9 @@ ipc_peer_send(struct ipc_peer *peer, enum msg_type type, uint64_t tag, struct vi
 	else if (list_empty(&peer->queue))
 		r = ipc_write(peer->fd, buf_view(&b), fds, nfds, &err);
 	if (r == -EAGAIN)
-		r = enqueue(peer, buf_view(&b), fds, nfds) ? 0 : err_set(&err, -ENOBUFS, "the peer does not read");
+		r = enqueue(peer, buf_view(&b), fds, nfds)
+			    ? 0
+			    : err_set(&err, -ENOBUFS, "the peer does not read");
 	buf_done(&b);
 	if (r < 0) {
 		/* Told from the loop, not from inside the caller. */

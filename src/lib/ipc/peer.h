@@ -36,20 +36,23 @@ struct ipc_row {
  *     static int on_job_run(struct ipc_peer *, struct ipc_msg *, const struct msg_job_run *, struct err *);
  * and IPC_ROW(JOB_RUN, IN(READY), on_job_run) its row.
  */
-#define IPC_HANDLER(name, handler)                                                              \
-	static int handler##_typed(struct ipc_peer *peer, struct ipc_msg *in, struct err *err)   \
-	{                                                                                        \
-		struct msg_##name m;                                                             \
-		int r = msg_##name##_get(in->body, &m, err);                                     \
-												 \
-		return r < 0 ? r : handler(peer, in, &m, err);                                   \
+#define IPC_HANDLER(name, handler)                                                             \
+	static int handler##_typed(struct ipc_peer *peer, struct ipc_msg *in, struct err *err) \
+	{                                                                                      \
+		struct msg_##name m;                                                           \
+		int r = msg_##name##_get(in->body, &m, err);                                   \
+                                                                                               \
+		return r < 0 ? r : handler(peer, in, &m, err);                                 \
 	}
-#define IPC_ROW(NAME, states, handler) {MSG_##NAME, states, handler##_typed}
+#define IPC_ROW(NAME, states, handler)              \
+	{                                           \
+		MSG_##NAME, states, handler##_typed \
+	}
 
 struct ipc_peer {
 	struct ev_loop *loop; /* borrowed */
 	ev_io readable, writable;
-	int fd; /* owned; -1 when lost */
+	int fd;        /* owned; -1 when lost */
 	uint8_t *room; /* owned: where messages are received */
 	size_t room_bytes;
 	struct err fault; /* code < 0: sending failed; told from the loop */
@@ -81,26 +84,26 @@ void ipc_peer_send(struct ipc_peer *peer, enum msg_type type, uint64_t tag, stru
 	const int *fds, size_t nfds);
 
 /* IPC_SEND(peer, tag, JOB_RECORDED, job_recorded, {.job = id}) and with one descriptor IPC_SEND_FD(..., fd, ...). */
-#define IPC_SEND(peer, tag, NAME, name, ...)                                                     \
-	do {                                                                                     \
-		const struct msg_##name m_ = __VA_ARGS__;                                        \
-		struct buf b_;                                                                   \
-		buf_init(&b_, IPC_MAX);                                                          \
-		msg_##name##_put(&b_, &m_);                                                      \
-		must(buf_check(&b_) == 0);                                                       \
-		ipc_peer_send(peer, MSG_##NAME, tag, buf_view(&b_), NULL, 0);                    \
-		buf_done(&b_);                                                                   \
+#define IPC_SEND(peer, tag, NAME, name, ...)                                  \
+	do {                                                                  \
+		const struct msg_##name m_ = __VA_ARGS__;                     \
+		struct buf b_;                                                \
+		buf_init(&b_, IPC_MAX);                                       \
+		msg_##name##_put(&b_, &m_);                                   \
+		must(buf_check(&b_) == 0);                                    \
+		ipc_peer_send(peer, MSG_##NAME, tag, buf_view(&b_), NULL, 0); \
+		buf_done(&b_);                                                \
 	} while (0)
-#define IPC_SEND_FD(peer, tag, NAME, name, fd, ...)                                              \
-	do {                                                                                     \
-		const struct msg_##name m_ = __VA_ARGS__;                                        \
-		const int fd_ = (fd);                                                            \
-		struct buf b_;                                                                   \
-		buf_init(&b_, IPC_MAX);                                                          \
-		msg_##name##_put(&b_, &m_);                                                      \
-		must(buf_check(&b_) == 0);                                                       \
-		ipc_peer_send(peer, MSG_##NAME, tag, buf_view(&b_), &fd_, 1);                    \
-		buf_done(&b_);                                                                   \
+#define IPC_SEND_FD(peer, tag, NAME, name, fd, ...)                           \
+	do {                                                                  \
+		const struct msg_##name m_ = __VA_ARGS__;                     \
+		const int fd_ = (fd);                                         \
+		struct buf b_;                                                \
+		buf_init(&b_, IPC_MAX);                                       \
+		msg_##name##_put(&b_, &m_);                                   \
+		must(buf_check(&b_) == 0);                                    \
+		ipc_peer_send(peer, MSG_##NAME, tag, buf_view(&b_), &fd_, 1); \
+		buf_done(&b_);                                                \
 	} while (0)
 
 /* Stops and resumes reading: back-pressure of the room on its peer. */

@@ -23,7 +23,8 @@ note(void *ctx, struct place at, const char *text)
 {
 	struct faults *f = ctx;
 
-	f->n += (size_t)snprintf(f->text + f->n, sizeof(f->text) - f->n, "%u:%u %s\n", at.line, at.column, text);
+	f->n += (size_t)snprintf(
+		f->text + f->n, sizeof(f->text) - f->n, "%u:%u %s\n", at.line, at.column, text);
 }
 
 static unsigned
@@ -101,16 +102,47 @@ static void
 refused_values(void **state)
 {
 	static const char *const bad[] = {
-		"state_dir: /a/../b", "state_dir: /a//b", "state_dir: /a/", "state_dir: [/a]", "state_dir: &x /a",
-		"state_dir: !!str /a", "state_dir: {a: b}", "limits: 5", "limits: {ttl: {x: 1}}", "cgroup: v3",
-		"limits: {ttl: 18446744073709551615d}", "limits: {ttl: -1s}", "limits: {ttl: 1.5h}", "limits: {ttl: 031s}",
-		"limits: {sandboxes: 0}", "limits: {sandboxes: 1e3}", "limits: {sandboxes: ''}", "uids: {engine: 0}",
-		"uids: {engine: none}", "uids: {engine: 64102}", "listen: {tcp: 127.0.0.1}", "listen: {tcp: 127.0.0.1:0}",
-		"listen: {tcp: 127.1:80}", "listen: {tcp: '127.0.0.1:070'}", "listen: {tcp: localhost:80}",
-		"uids: {sandbox_base: 4200000000, sandbox_slots: 16384}", "uids: {sandbox_slots: 4}",
-		"defaults: {memory: 16GiB}", "limits: {ttl: 1m}", "run_dir: /var/lib/demilune/run",
-		"uids: {sandbox_base: 65536}\nuids2: 1", "a: 1\n---\nb: 2", "- list", "scalar", "a: *x", "? {a: b}\n: c",
-		"cgroup: v1\ncgroup: v2", "listen.tcp: none", "a: \"unterminated", "\x01: 1", "<<: {cgroup: v1}",
+		"state_dir: /a/../b",
+		"state_dir: /a//b",
+		"state_dir: /a/",
+		"state_dir: [/a]",
+		"state_dir: &x /a",
+		"state_dir: !!str /a",
+		"state_dir: {a: b}",
+		"limits: 5",
+		"limits: {ttl: {x: 1}}",
+		"cgroup: v3",
+		"limits: {ttl: 18446744073709551615d}",
+		"limits: {ttl: -1s}",
+		"limits: {ttl: 1.5h}",
+		"limits: {ttl: 031s}",
+		"limits: {sandboxes: 0}",
+		"limits: {sandboxes: 1e3}",
+		"limits: {sandboxes: ''}",
+		"uids: {engine: 0}",
+		"uids: {engine: none}",
+		"uids: {engine: 64102}",
+		"listen: {tcp: 127.0.0.1}",
+		"listen: {tcp: 127.0.0.1:0}",
+		"listen: {tcp: 127.1:80}",
+		"listen: {tcp: '127.0.0.1:070'}",
+		"listen: {tcp: localhost:80}",
+		"uids: {sandbox_base: 4200000000, sandbox_slots: 16384}",
+		"uids: {sandbox_slots: 4}",
+		"defaults: {memory: 16GiB}",
+		"limits: {ttl: 1m}",
+		"run_dir: /var/lib/demilune/run",
+		"uids: {sandbox_base: 65536}\nuids2: 1",
+		"a: 1\n---\nb: 2",
+		"- list",
+		"scalar",
+		"a: *x",
+		"? {a: b}\n: c",
+		"cgroup: v1\ncgroup: v2",
+		"listen.tcp: none",
+		"a: \"unterminated",
+		"\x01: 1",
+		"<<: {cgroup: v1}",
 		"a: {b: {c: {d: {e: 1}}}}",
 	};
 
@@ -137,7 +169,8 @@ rules_between_options(void **state)
 	assert_int_equal(run("limits: {ttl: 1m}", &s, &f), 1);
 	assert_non_null(strstr(f.text, "defaults.ttl must be at most limits.ttl"));
 	assert_int_equal(run("uids: {sandbox_base: 65536, sandbox_slots: 300}\n", &s, &f), 0);
-	assert_int_equal(run("uids: {sandbox_base: 65536, sandbox_slots: 300, engine: 70000}\n", &s, &f), 1);
+	assert_int_equal(
+		run("uids: {sandbox_base: 65536, sandbox_slots: 300, engine: 70000}\n", &s, &f), 1);
 	assert_non_null(strstr(f.text, "hold none of the other uids"));
 }
 

@@ -92,7 +92,8 @@ each_message(void **state)
 	before = open_fds();
 	for (unsigned i = 0; i < MSG_MAX; i++) {
 		const struct msg_info *info = &msg_info[i];
-		enum edge other_edge = info->edge == EDGE_API_ENGINE ? EDGE_API_RELAY : EDGE_API_ENGINE;
+		enum edge other_edge = info->edge == EDGE_API_ENGINE ? EDGE_API_RELAY
+								     : EDGE_API_ENGINE;
 		auto_buf struct buf body, b;
 		uint32_t n;
 
@@ -101,23 +102,33 @@ each_message(void **state)
 		msg_samples[i].zero(&body);
 		n = (uint32_t)body.n;
 		pack(&b, i, info->fds, n, buf_view(&body));
-		assert_int_equal(send_and_read(&p, buf_view(&b), info->fds, info->edge, info->from), 0);
-		assert_int_equal(send_and_read(&p, buf_view(&b), info->fds, info->edge, info->to), -EBADMSG);
-		assert_int_equal(send_and_read(&p, buf_view(&b), info->fds, other_edge, info->from), -EBADMSG);
-		assert_int_equal(send_and_read(&p, buf_view(&b), info->fds + 1U, info->edge, info->from), -EBADMSG);
+		assert_int_equal(
+			send_and_read(&p, buf_view(&b), info->fds, info->edge, info->from), 0);
+		assert_int_equal(
+			send_and_read(&p, buf_view(&b), info->fds, info->edge, info->to), -EBADMSG);
+		assert_int_equal(send_and_read(&p, buf_view(&b), info->fds, other_edge, info->from),
+			-EBADMSG);
+		assert_int_equal(
+			send_and_read(&p, buf_view(&b), info->fds + 1U, info->edge, info->from),
+			-EBADMSG);
 		if (info->fds > 0)
-			assert_int_equal(send_and_read(&p, buf_view(&b), 0, info->edge, info->from), -EBADMSG);
+			assert_int_equal(send_and_read(&p, buf_view(&b), 0, info->edge, info->from),
+				-EBADMSG);
 		pack(&b, i, info->fds, n + 1, buf_view(&body));
-		assert_int_equal(send_and_read(&p, buf_view(&b), info->fds, info->edge, info->from), -EBADMSG);
+		assert_int_equal(send_and_read(&p, buf_view(&b), info->fds, info->edge, info->from),
+			-EBADMSG);
 		if (n > 0) {
 			pack(&b, i, info->fds, n - 1, buf_view(&body));
-			assert_int_equal(send_and_read(&p, buf_view(&b), info->fds, info->edge, info->from),
+			assert_int_equal(
+				send_and_read(&p, buf_view(&b), info->fds, info->edge, info->from),
 				-EBADMSG);
 		}
 		pack(&b, MSG_MAX + i, info->fds, n, buf_view(&body));
-		assert_int_equal(send_and_read(&p, buf_view(&b), info->fds, info->edge, info->from), -EBADMSG);
+		assert_int_equal(send_and_read(&p, buf_view(&b), info->fds, info->edge, info->from),
+			-EBADMSG);
 		pack(&b, i, info->fds, n, buf_view(&body));
-		assert_int_equal(send_and_read(&p, view_of(b.p, IPC_HEADER_BYTES - 1), 0, info->edge, info->from),
+		assert_int_equal(send_and_read(&p, view_of(b.p, IPC_HEADER_BYTES - 1), 0,
+					 info->edge, info->from),
 			-EBADMSG);
 	}
 	assert_int_equal(open_fds(), before);
@@ -139,7 +150,9 @@ too_long_for_its_room(void **state)
 	for (size_t i = 0; i < room + 1; i++)
 		buf_add_byte(&b, 0);
 	assert_int_equal(ipc_write(p.fds[0], buf_view(&b), NULL, 0, &err), 0);
-	assert_int_equal(ipc_read(p.fds[1], EDGE_SUPERVISOR_RELAY, ROOM_SUPERVISOR, room_bytes, room, &m, &err), -EBADMSG);
+	assert_int_equal(ipc_read(p.fds[1], EDGE_SUPERVISOR_RELAY, ROOM_SUPERVISOR, room_bytes,
+				 room, &m, &err),
+		-EBADMSG);
 	pair_close(&p);
 }
 
@@ -152,9 +165,13 @@ closed_and_empty(void **state)
 
 	(void)state;
 	pair_open(&p);
-	assert_int_equal(ipc_read(p.fds[1], EDGE_API_ENGINE, ROOM_API, room_bytes, sizeof(room_bytes), &m, &err), -EAGAIN);
+	assert_int_equal(ipc_read(p.fds[1], EDGE_API_ENGINE, ROOM_API, room_bytes,
+				 sizeof(room_bytes), &m, &err),
+		-EAGAIN);
 	(void)close(p.fds[0]);
-	assert_int_equal(ipc_read(p.fds[1], EDGE_API_ENGINE, ROOM_API, room_bytes, sizeof(room_bytes), &m, &err), -EPIPE);
+	assert_int_equal(ipc_read(p.fds[1], EDGE_API_ENGINE, ROOM_API, room_bytes,
+				 sizeof(room_bytes), &m, &err),
+		-EPIPE);
 	(void)close(p.fds[1]);
 	(void)close(p.extra);
 }

@@ -86,9 +86,10 @@ ends_open(struct ends *e, void (*engine_lost)(struct ipc_peer *, const struct er
 
 	*e = (struct ends){.loop = loop_new()};
 	assert_int_equal(ipc_pair(fds, &e->err), 0);
-	e->engine = ipc_peer_new(e->loop, fds[0], EDGE_API_ENGINE, ROOM_ENGINE, NULL, 0, NULL, engine_lost, &e->err);
-	e->api = ipc_peer_new(e->loop, fds[1], EDGE_API_ENGINE, ROOM_API, rows, ARRAY_LEN(rows), &e->seen, on_lost,
-		&e->err);
+	e->engine = ipc_peer_new(
+		e->loop, fds[0], EDGE_API_ENGINE, ROOM_ENGINE, NULL, 0, NULL, engine_lost, &e->err);
+	e->api = ipc_peer_new(e->loop, fds[1], EDGE_API_ENGINE, ROOM_API, rows, ARRAY_LEN(rows),
+		&e->seen, on_lost, &e->err);
 	assert_non_null(e->engine);
 	assert_non_null(e->api);
 }
@@ -193,7 +194,8 @@ queue_has_a_ceiling(void **state)
 	ends_open(&e, count_lost);
 	ipc_peer_pause(e.api, true);
 	for (int i = 0; i < 600; i++)
-		IPC_SEND(e.engine, 1, AUDIT_ROW, audit_row, {.record = view_of(record, sizeof(record))});
+		IPC_SEND(e.engine, 1, AUDIT_ROW, audit_row,
+			{.record = view_of(record, sizeof(record))});
 	turns(&e, 2);
 	assert_int_equal(lost_engines, 1);
 	ipc_peer_close(e.engine);

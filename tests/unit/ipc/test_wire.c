@@ -121,7 +121,9 @@ enum_texts(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < JOB_REASON_MAX; i++) {
-		assert_int_equal(job_reason_parse(view_str(job_reason_text((enum job_reason)i)), &reason), 0);
+		assert_int_equal(
+			job_reason_parse(view_str(job_reason_text((enum job_reason)i)), &reason),
+			0);
 		assert_int_equal(reason, i);
 	}
 	assert_int_equal(job_reason_parse(view_str("oom "), &reason), -EINVAL);

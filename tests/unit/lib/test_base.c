@@ -44,15 +44,22 @@ utf8_is_strict(void **state)
 		const char *bytes;
 		bool ok;
 	} cases[] = {
-		{"", true}, {"abc", true}, {"\xc3\xa4", true}, {"\xe2\x82\xac", true},
-		{"\xf0\x9f\x98\x80", true}, {"\xf4\x8f\xbf\xbf", true},
-		{"\xc0\x80", false},             /* overlong NUL */
-		{"\xc1\xbf", false},             /* overlong */
-		{"\xe0\x9f\xbf", false},         /* overlong */
-		{"\xed\xa0\x80", false},         /* surrogate */
-		{"\xf4\x90\x80\x80", false},     /* past U+10FFFF */
-		{"\xf0\x8f\xbf\xbf", false},     /* overlong */
-		{"\x80", false}, {"\xc3", false}, {"\xe2\x82", false}, {"\xff", false},
+		{"", true},
+		{"abc", true},
+		{"\xc3\xa4", true},
+		{"\xe2\x82\xac", true},
+		{"\xf0\x9f\x98\x80", true},
+		{"\xf4\x8f\xbf\xbf", true},
+		{"\xc0\x80", false},         /* overlong NUL */
+		{"\xc1\xbf", false},         /* overlong */
+		{"\xe0\x9f\xbf", false},     /* overlong */
+		{"\xed\xa0\x80", false},     /* surrogate */
+		{"\xf4\x90\x80\x80", false}, /* past U+10FFFF */
+		{"\xf0\x8f\xbf\xbf", false}, /* overlong */
+		{"\x80", false},
+		{"\xc3", false},
+		{"\xe2\x82", false},
+		{"\xff", false},
 	};
 
 	(void)state;
@@ -148,7 +155,8 @@ digests_and_hex(void **state)
 	sha256_of(view_str("abc"), digest);
 	hex_encode(digest, sizeof(digest), text);
 	/* FIPS 180-4 example */
-	assert_string_equal(text, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+	assert_string_equal(
+		text, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 	assert_int_equal(hex_decode(view_str(text), back, sizeof(back)), 0);
 	assert_memory_equal(digest, back, sizeof(back));
 	text[0] = 'B';
