@@ -5,6 +5,7 @@
  */
 #include "template/manifest.h"
 #include "template/limits.h"
+#include "template/path_rule.h"
 
 #include "lib/base/name.h"
 
@@ -169,6 +170,13 @@ manifest_imported(const char *name, const char *const *places, size_t n_places,
 			"\"%.64s\" is no template name: 1 to 63 of a-z 0-9 . _ -, starting with a "
 			"letter or digit",
 			name);
+	for (size_t i = 0; i < n_places; i++) {
+		if (!path_rule_place(view_str(places[i])))
+			return err_set(err, -EINVAL,
+				"\"%.64s\" is no place: a plain absolute path outside of system "
+				"directories",
+				places[i]);
+	}
 	ret->name = strdup(name);
 	ret->description = strdup("imported");
 	ret->hostname = strdup("sandbox");

@@ -7,6 +7,7 @@
  */
 #include "template/limits.h"
 #include "template/manifest.h"
+#include "template/path_rule.h"
 
 #include "lib/base/name.h"
 #include "lib/base/num.h"
@@ -197,45 +198,6 @@ only_of(struct view v, const char *set)
 	return true;
 }
 
-#define LOWER  "abcdefghijklmnopqrstuvwxyz"
-#define UPPER  "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-#define DIGITS "0123456789"
-
-/* Absolute, of plain characters, no empty, "." or ".." component, no slash at the end. */
-static bool
-path_plain(struct view v, const char *extra)
-{
-	char set[96];
-	size_t from = 0;
-
-	(void)snprintf(set, sizeof(set), "%s", LOWER UPPER DIGITS "/._+-");
-	if (v.n < 2 || v.p[0] != '/')
-		return false;
-	for (size_t i = 0; i <= v.n; i++) {
-		struct view part;
-
-		if (i < v.n && v.p[i] != '/') {
-			if (strchr(set, v.p[i]) == NULL && strchr(extra, v.p[i]) == NULL)
-				return false;
-			continue;
-		}
-		part = view_of(v.p + from, i - from);
-		if (i != 0 && (part.n == 0 || view_is(part, ".") || view_is(part, "..")))
-			return false;
-		from = i + 1;
-	}
-	return true;
-}
-
-/* True if b is a or lies inside a. */
-static bool
-path_holds(const char *a, struct view b)
-{
-	size_t n = strlen(a);
-
-	return view_starts(b, a) && (b.n == n || b.p[n] == '/');
-}
-
 static void
 store_text(struct reader *r, const yaml_node_t *n, void *at)
 {
@@ -264,7 +226,7 @@ read_path(struct reader *r, const yaml_node_t *n, const char *what, void *at)
 {
 	if (!want_text(r, n, what))
 		return;
-	if (!path_plain(scalar(n), ""))
+	if (!path_rule_plain(scalar(n), ""))
 		problem(r, n->start_mark, "%s must be a plain absolute path", what);
 	else
 		store_text(r, n, at);
@@ -288,23 +250,8 @@ read_id(struct reader *r, const yaml_node_t *n, const char *what, void *at)
 static bool
 package_ok(struct view v)
 {
-	return v.n >= 2 && v.n <= 100 && only_of(v, LOWER DIGITS "+.-") && v.p[0] != '+' &&
-	       v.p[0] != '.' && v.p[0] != '-';
-}
-
-static bool
-place_ok(struct view v)
-{
-	static const char *const kernel[] = {"/dev", "/etc", "/proc", "/sys", "/usr", "/bin",
-		"/sbin", "/lib", "/lib64", "/boot"};
-
-	if (!path_plain(v, ""))
-		return false;
-	for (size_t i = 0; i < ARRAY_LEN(kernel); i++) {
-		if (path_holds(kernel[i], v))
-			return false;
-	}
-	return true;
+	return v.n >= 2 && v.n <= 100 && only_of(v, "abcdefghijklmnopqrstuvwxyz0123456789+.-") &&
+	       v.p[0] != '+' && v.p[0] != '.' && v.p[0] != '-';
 }
 
 /* What an item of a list must look like, and how that is told. */
@@ -317,9 +264,9 @@ item_refusal(enum kind kind, struct view v)
 	case KIND_PACKAGES:
 		return package_ok(v) ? NULL : "no Debian package name";
 	case KIND_PATTERNS:
-		return path_plain(v, "*?[]") ? NULL : "no absolute path pattern";
+		return path_rule_plain(v, "*?[]") ? NULL : "no absolute path pattern";
 	case KIND_PLACES:
-		return place_ok(v)
+		return path_rule_place(v)
 			       ? NULL
 			       : "no place: a plain absolute path outside of system directories";
 	case KIND_COMMANDS:
@@ -533,12 +480,12 @@ check_whole(struct reader *r)
 
 	for (size_t i = 0; i < m->places.n; i++) {
 		for (size_t k = 0; k < m->places.n; k++) {
-			if (i != k && path_holds(m->places.v[i], view_str(m->places.v[k])))
+			if (i != k && path_rule_holds(m->places.v[i], view_str(m->places.v[k])))
 				problem(r, top, "places: %s lies inside %s", m->places.v[k],
 					m->places.v[i]);
 		}
 		home_is_writable = home_is_writable ||
-				   path_holds(m->places.v[i], view_str(m->home));
+				   path_rule_holds(m->places.v[i], view_str(m->home));
 	}
 	if (!home_is_writable)
 		problem(r, top, "the home %s lies in none of the places", m->home);

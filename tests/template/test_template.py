@@ -1,0 +1,311 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""demilune-template against the real mkfs.erofs and real mounts; needs root, no network.
+
+Usage: test_template.py PROGRAM. Prints `ok NAME` or `not ok NAME: why` per case and ends with 1 if any failed.
+The template is made of a few files (and busybox, where installed), so that each case takes a moment.
+"""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+PROGRAM = ""
+
+
+class Failure(Exception):
+    """A condition of a case did not hold."""
+
+
+def check(condition: bool, why: str) -> None:
+    if not condition:
+        raise Failure(why)
+
+
+def run(state: Path, *args: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [PROGRAM, "--state", str(state), *args], capture_output=True, text=True, timeout=120, check=False
+    )
+    check(done.returncode == status, f"{args} ended with {done.returncode}: {done.stdout}{done.stderr}")
+    return done
+
+
+def make_tree(top: Path, backwards: bool = False) -> Path:
+    """A root file system with what must be stripped, kept and replaced. The order of making says nothing."""
+    files = [f"usr/bin/tool{i}" for i in range(20)] + ["etc/passwd", "bin/sh", "usr/bin/su", "root/.bashrc"]
+    for name in reversed(files) if backwards else files:
+        path = top / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"root:x:0:0::/root:/bin/sh\nagent:x:77:77::/:/bin/sh\n" if name == "etc/passwd" else b"x" * 5000)
+        path.chmod(0o755)
+    (top / "usr/bin/su").chmod(0o6755)
+    os.chown(top / "usr/bin/su", 1234, 1234)
+    os.setxattr(top / "usr/bin/tool1", "security.capability", bytes.fromhex("0100000200200000000000000000000000000000"))
+    (top / "etc/resolv.conf").symlink_to("/run/elsewhere")
+    (top / "etc/motd").symlink_to("/etc/hostname")
+    (top / "dev").mkdir()
+    os.mknod(top / "dev/null", 0o20666, os.makedev(1, 3))
+    busybox = shutil.which("busybox")
+    if busybox:
+        shutil.copy(busybox, top / "bin/busybox")
+    os.utime(top / "bin/sh", (time.time() - (7 if backwards else 99999),) * 2)
+    return top
+
+
+def imported(state: Path, name: str, tree: Path, *args: str) -> str:
+    """The digest that an import answers with."""
+    last = run(state, *args, "import", name, str(tree)).stdout.splitlines()[-1].split()
+    check(last[:2] == ["imported", name] and len(last) == 4, f"last line is {last}")
+    return last[2]
+
+
+@contextmanager
+def mounted(state: Path, digest: str, scratch: Path) -> Iterator[Path]:
+    at = scratch / "mnt"
+    at.mkdir(exist_ok=True)
+    image = state / "templates" / f"{digest}.erofs"
+    subprocess.run(["mount", "-t", "erofs", "-o", "ro,nosuid,nodev", image, at], check=True)
+    try:
+        yield at
+    finally:
+        subprocess.run(["umount", at], check=True)
+
+
+def same_input_same_image(scratch: Path) -> None:
+    one = imported(scratch / "s1", "tiny", make_tree(scratch / "a"))
+    two = imported(scratch / "s2", "tiny", make_tree(scratch / "b", backwards=True))
+    check(one == two, "two imports of the same files differ")
+    sha = subprocess.run(["sha256sum", scratch / f"s1/templates/{one}.erofs"], capture_output=True, text=True, check=True)
+    check(sha.stdout.split()[0] == one, "the name of the image is not its digest")
+    other = imported(scratch / "s1", "other", scratch / "a")
+    check(other != one, "another manifest, but the same digest")
+
+
+def image_content(scratch: Path) -> None:
+    state = scratch / "s"
+    digest = imported(state, "tiny", make_tree(scratch / "a"))
+    with mounted(state, digest, scratch) as root:
+        for path in root.rglob("*"):
+            st = path.lstat()
+            inside_home = path == root / "home/agent"
+            check((st.st_uid, st.st_gid) == ((10001, 10001) if inside_home else (0, 0)), f"owner of {path}")
+            check(not st.st_mode & 0o6000, f"setuid or setgid on {path}")
+            check(path.is_symlink() or path.is_dir() or path.is_file(), f"special file {path}")
+            check(path.is_symlink() or not os.listxattr(path), f"extended attribute on {path}")
+            check(st.st_mtime == 1672531200, f"time of {path}")
+        for place in "app dev proc root run sys tmp var/tmp work workspace home/agent".split():
+            check((root / place).is_dir() and not any((root / place).iterdir()), f"{place} is no empty directory")
+        check((root / "tmp").stat().st_mode & 0o7777 == 0o1777, "mode of /tmp")
+        check((root / "etc/hosts").read_text() == "127.0.0.1 localhost sandbox\n::1 localhost\n", "hosts")
+        check(not (root / "etc/resolv.conf").is_symlink(), "resolv.conf is still a link")
+        check("nameserver 127.0.0.1\n" in (root / "etc/resolv.conf").read_text(), "resolv.conf")
+        check((root / "etc/machine-id").read_bytes() == b"", "machine-id")
+        passwd = (root / "etc/passwd").read_text().splitlines()
+        check([p for p in passwd if p.startswith("agent:")] == ["agent:x:10001:10001:agent:/home/agent:/bin/sh"], str(passwd))
+        check(any(p.startswith("root:") for p in passwd), "root is gone")
+        check((root / "etc/motd").is_symlink(), "a link inside was not kept as a link")
+        inside = (root / "etc/demilune/template.json").read_text()
+    record = json.loads(run(state, "show", "tiny").stdout)
+    check(record["digest"] == digest and record["image_bytes"] > 0, "record")
+    check(json.loads(inside) == record["manifest"], "the manifest in the image is another")
+    check(socket.gethostname() not in inside, "the host's name is in the image")
+
+
+def hostile_links(scratch: Path) -> None:
+    """Links where the program writes: never followed, nothing outside is touched."""
+    victim = scratch / "victim"
+    victim.mkdir()
+    (victim / "passwd").write_text("mine\n")
+    for name in ("etc", "tmp", "var", "home", "dev"):
+        tree = scratch / f"t-{name}"
+        tree.mkdir()
+        (tree / name).symlink_to(victim)
+        done = subprocess.run([PROGRAM, "--state", scratch / "s", "import", "x", tree], capture_output=True, text=True, check=False)
+        check(done.returncode == (0 if name == "dev" else 1), f"{name}: {done.stdout}{done.stderr}")
+    check(sorted(p.name for p in victim.iterdir()) == ["passwd"], "something was written through a link")
+    check((victim / "passwd").read_text() == "mine\n", "the host's file was changed")
+    check(not any((scratch / "s/tmp/template").iterdir()), "something half-made stayed")
+
+
+def refuses_special_files(scratch: Path) -> None:
+    tree = make_tree(scratch / "a")
+    os.mkfifo(tree / "usr/pipe")
+    done = run(scratch / "s", "import", "tiny", str(tree), status=1)
+    check("pipe" in done.stderr and "FIFO" in done.stderr, done.stderr)
+    check(not list((scratch / "s/templates/index").iterdir()), "it stands in the index")
+
+
+def refuses_archives_and_names(scratch: Path) -> None:
+    tar = scratch / "a.tar"
+    tar.write_bytes(b"x")
+    check("unpack" in run(scratch / "s", "import", "tiny", str(tar), status=1).stderr, "no advice")
+    (scratch / "a").mkdir()
+    run(scratch / "s", "import", "../x", str(scratch / "a"), status=1)
+    run(scratch / "s", "--place", "/etc", "import", "x", str(scratch / "a"), status=1)
+    run(scratch / "s", "show", "nothing", status=1)
+    run(scratch / "s", "frobnicate", status=2)
+
+
+def manifest_refused_by_place(scratch: Path) -> None:
+    (scratch / "template.yaml").write_text("name: tiny\ncolour: red\n")
+    done = run(scratch / "s", "build", str(scratch), status=3)
+    check(f"{scratch}/template.yaml:2:1: unknown key \"colour\"" in done.stderr, done.stderr)
+    check("the key packages is missing" in done.stderr, "not all problems at once")
+    check(not (scratch / "s").exists(), "the store was touched")
+
+
+def index_is_atomic(scratch: Path) -> None:
+    """While two contents take turns, a reader sees one of the two whole, always."""
+    state = scratch / "s"
+    one, two = make_tree(scratch / "a"), make_tree(scratch / "b")
+    (two / "more").write_text("more")
+    digests = {imported(state, "tiny", one), imported(state, "tiny", two)}
+    check(len(digests) == 2, "the two do not differ")
+    seen: set[str] = set()
+    for tree in (one, two, one):
+        with subprocess.Popen([PROGRAM, "--state", state, "import", "tiny", tree], stdout=subprocess.DEVNULL) as writer:
+            while writer.poll() is None:
+                text = (state / "templates/index/tiny").read_text()
+                check(text.endswith("\n") and text[:-1] in digests, f"index holds {text!r}")
+                check((state / f"templates/{text[:-1]}.erofs").exists(), "image missing")
+                check((state / f"templates/{text[:-1]}.json").exists(), "record missing")
+                seen.add(text[:-1])
+    check(seen == digests, "the index never changed")
+
+
+def half_made_goes(scratch: Path) -> None:
+    """kill -9 at many moments: no child lives on, the index is whole, the next run cleans up and succeeds."""
+    state = scratch / "s"
+    tree = make_tree(scratch / "a")
+    (tree / "big").write_bytes(os.urandom(30_000_000))
+    want = imported(state, "tiny", tree)
+    middle = 0
+    for moment in range(12):
+        with subprocess.Popen([PROGRAM, "--state", state, "import", "tiny", tree], stdout=subprocess.DEVNULL) as victim:
+            time.sleep(0.02 + 0.06 * moment)
+            victim.send_signal(signal.SIGKILL)
+        middle += any((state / "tmp/template").iterdir())
+        deadline = time.monotonic() + 5
+        while str(state) in processes() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        check(str(state) not in processes(), "a child lives on")
+        check((state / "templates/index/tiny").read_text() == want + "\n", "the index changed")
+        names = {p.name for p in (state / "templates").iterdir()}
+        check(names == {"index", "built", f"{want}.erofs", f"{want}.json"}, f"half-made: {names}")
+    check(middle > 0, "no kill hit the middle of the work")
+    check(imported(state, "tiny", tree) == want, "another image after the kills")
+    check(not any((state / "tmp/template").iterdir()), "something half-made stayed")
+
+
+def processes() -> str:
+    """Command lines of all processes."""
+    lines = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            lines.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+        except OSError:
+            continue
+    return "\n".join(lines)
+
+
+def cached_build(scratch: Path) -> None:
+    """What was built is found by its manifest; comments do not count, anything else does. No archive is asked."""
+    state = scratch / "s"
+    digest = imported(state, "tiny", make_tree(scratch / "a"))
+    manifest = (
+        "name: cached\ndescription: d\nbase: {suite: nosuchsuite}\npackages: [bash]\nplaces: [/home]\nenv: {A: b}\n"
+        "user: {name: agent, uid: 10001, gid: 10001, home: /home/agent}\nhostname: h\naliases: [also]\n"
+    )
+    (scratch / "template.yaml").write_text(manifest)
+    done = run(state, "build", str(scratch), status=1)
+    check("knows no archive of Debian nosuchsuite" in done.stderr, done.stderr)
+    check(not (state / "templates/index/cached").exists(), "a failed build stands in the index")
+    (state / "templates/built" / manifest_digest(manifest)).write_text(digest + "\n")
+    (scratch / "template.yaml").write_text("# a comment\n" + manifest)
+    check(run(state, "build", str(scratch)).stdout.split() == ["cached", "cached", digest], "not found")
+    check((state / "templates/index/also").readlink() == Path("cached"), "no alias")
+    (scratch / "template.yaml").write_text(manifest.replace("[also]", "[other]"))
+    run(state, "build", str(scratch), status=1)
+    (state / "templates/built" / manifest_digest(manifest.replace("[also]", "[other]"))).write_text(digest + "\n")
+    run(state, "build", str(scratch))
+    check(not (state / "templates/index/also").is_symlink(), "the old alias stayed")
+    check("an alias of" in run(state, "import", "other", str(scratch / "a"), status=1).stderr, "alias taken over")
+    (scratch / "template.yaml").write_text(manifest.replace("name: cached", "name: third").replace("[also]", "[tiny]"))
+    check("of its own" in run(state, "build", str(scratch), status=1).stderr, "a name was made an alias")
+    check("cached\t" + digest in run(state, "list").stdout, "list")
+
+
+def manifest_digest(text: str) -> str:
+    """The digest that the program gives this small manifest, computed independently."""
+    import hashlib
+
+    value = {
+        "aliases": [text.rsplit("[", 1)[1].split("]")[0]],
+        "description": "d",
+        "env": {"A": "b"},
+        "exclude": [],
+        "finish": [],
+        "hostname": "h",
+        "name": "cached",
+        "packages": ["bash"],
+        "places": ["/home"],
+        "suite": "nosuchsuite",
+        "user": {"gid": 10001, "home": "/home/agent", "name": "agent", "uid": 10001},
+    }
+    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(b"demilune-template 1\n" + canonical.encode()).hexdigest()
+
+
+def one_at_a_time(scratch: Path) -> None:
+    state = scratch / "s"
+    tree = make_tree(scratch / "a")
+    with subprocess.Popen([PROGRAM, "--state", state, "import", "a", tree], stdout=subprocess.PIPE, text=True) as one:
+        imported(state, "b", tree)
+        check(one.wait(60) == 0, "the other one failed")
+    check({p.name for p in (state / "templates/index").iterdir()} == {"a", "b"}, "one got lost")
+
+
+CASES: list[Callable[[Path], None]] = [
+    same_input_same_image,
+    image_content,
+    hostile_links,
+    refuses_special_files,
+    refuses_archives_and_names,
+    manifest_refused_by_place,
+    index_is_atomic,
+    half_made_goes,
+    cached_build,
+    one_at_a_time,
+]
+
+
+def main() -> int:
+    global PROGRAM
+    PROGRAM = os.path.abspath(sys.argv[1])
+    if os.geteuid() != 0:
+        print("not ok template: needs root")
+        return 1
+    failed = 0
+    for case in CASES:
+        with tempfile.TemporaryDirectory(prefix="demilune-template-") as scratch:
+            try:
+                case(Path(scratch))
+                print(f"ok {case.__name__}", flush=True)
+            except (Failure, OSError, subprocess.SubprocessError, ValueError) as e:
+                failed += 1
+                print(f"not ok {case.__name__}: {e}", flush=True)
+    print(f"{len(CASES) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
