@@ -71,6 +71,7 @@ size_byte(struct http_body *b, uint8_t c)
 		return HTTP_NO_CHUNK;
 	b->state = c == ';' ? EXTENSION_START : SIZE_LF;
 	b->extension = c == ';';
+	b->extensions += b->extension;
 	b->extension_value = false;
 	return HTTP_FINE;
 }
