@@ -11,6 +11,9 @@
 #include "lib/json/parse.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
 
 static void
 an_answer(void **state)
@@ -196,6 +199,147 @@ any_bytes_give_json(void **state)
 	}
 }
 
+/* Runs it in a child; true when must() ended that. */
+static bool
+dies(void (*misuse)(struct json_out *w))
+{
+	pid_t pid = fork();
+	int status = 0;
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		auto_buf struct buf out = {.max = 1000};
+		struct json_out w;
+		int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+		(void)dup2(null, STDERR_FILENO);
+		json_out_init(&w, &out, false);
+		misuse(&w);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+}
+
+/* The result is no matter: misuse does not come back. */
+static void
+end(struct json_out *w)
+{
+	if (json_out_end(w) < 0)
+		_exit(1);
+}
+
+static void
+well_made(struct json_out *w)
+{
+	json_out_object_begin(w);
+	json_out_key(w, "b");
+	json_out_null(w);
+	json_out_key(w, "a");
+	json_out_null(w);
+	json_out_object_end(w);
+	end(w);
+}
+
+static void
+a_key_in_an_array(struct json_out *w)
+{
+	json_out_array_begin(w);
+	json_out_key(w, "a");
+}
+
+static void
+two_keys_in_a_row(struct json_out *w)
+{
+	json_out_object_begin(w);
+	json_out_key(w, "a");
+	json_out_key(w, "b");
+}
+
+static void
+no_key(struct json_out *w)
+{
+	json_out_object_begin(w);
+	json_out_null(w);
+}
+
+static void
+a_key_without_value(struct json_out *w)
+{
+	json_out_object_begin(w);
+	json_out_key(w, "a");
+	json_out_object_end(w);
+}
+
+static void
+the_wrong_end(struct json_out *w)
+{
+	json_out_object_begin(w);
+	json_out_array_end(w);
+}
+
+static void
+an_end_too_many(struct json_out *w)
+{
+	json_out_array_begin(w);
+	json_out_array_end(w);
+	json_out_array_end(w);
+}
+
+static void
+two_documents(struct json_out *w)
+{
+	json_out_null(w);
+	json_out_null(w);
+}
+
+static void
+not_ended(struct json_out *w)
+{
+	json_out_array_begin(w);
+	end(w);
+}
+
+static void
+nothing_written(struct json_out *w)
+{
+	end(w);
+}
+
+static void
+a_literal_key_that_is_not_utf8(struct json_out *w)
+{
+	json_out_object_begin(w);
+	json_out_key(w, "\xff");
+}
+
+static void
+nothing_raw(struct json_out *w)
+{
+	json_out_raw(w, view_of(NULL, 0));
+}
+
+static void
+too_deep(struct json_out *w)
+{
+	for (int i = 0; i <= JSON_OUT_DEPTH_MAX; i++)
+		json_out_array_begin(w);
+}
+
+static void
+misuse_is_a_bug_of_ours(void **state)
+{
+	void (*const misuses[])(struct json_out * w) = {a_key_in_an_array, two_keys_in_a_row,
+		no_key, a_key_without_value, the_wrong_end, an_end_too_many, two_documents,
+		not_ended, nothing_written, a_literal_key_that_is_not_utf8, nothing_raw, too_deep};
+
+	(void)state;
+	assert_false(dies(well_made));
+	for (size_t i = 0; i < ARRAY_LEN(misuses); i++)
+		if (!dies(misuses[i]))
+			fail_msg("misuse %zu was let through", i);
+}
+
 int
 main(void)
 {
@@ -205,6 +349,7 @@ main(void)
 		cmocka_unit_test(replacing_is_told_per_string_and_in_all),
 		cmocka_unit_test(a_full_buffer_is_told),
 		cmocka_unit_test(any_bytes_give_json),
+		cmocka_unit_test(misuse_is_a_bug_of_ours),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -239,6 +239,11 @@ depth_is_limited(void **state)
 	assert_int_equal(parse_nested(17, true, "\n\n", &err), -E2BIG);
 	assert_string_equal(err.text, "line 3, column 49: objects and arrays are nested too "
 				      "deeply; at most 16 are allowed");
+	/* What is inside a string is known with its escapes, or a bomb hides behind one. */
+	assert_int_equal(parse_nested(15, true, "[\"\\\"\",", &err), -EINVAL);
+	assert_int_equal(parse_nested(16, true, "[\"\\\"\",", &err), -E2BIG);
+	assert_int_equal(parse_nested(16, true, "[\"\\\\\",", &err), -E2BIG);
+	assert_int_equal(parse_nested(16, true, "[\"\\\\\\\"\",", &err), -E2BIG);
 	/* Closing brackets too many do not make room for more. */
 	assert_int_equal(parse_nested(17, true, "]]]]]]", &err), -E2BIG);
 }
