@@ -9,8 +9,7 @@
 
 #include <jansson.h>
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static void
 copy(struct canon_writer *w, const struct canon_token *t, struct buf *text)

@@ -11,8 +11,7 @@
 
 enum { DEPTH = 8 };
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 struct body {
 	struct field_str s;

@@ -54,30 +54,23 @@ struct canon_reader {
 };
 
 /* `controls`: strings may have escaped C0 controls. */
-void
-canon_reader_init(struct canon_reader *r, struct view in, bool controls);
+void canon_reader_init(struct canon_reader *r, struct view in, bool controls);
 
 /* 0, or -EINVAL (not the canonical form), -EILSEQ, -ERANGE, -E2BIG as in write.h. */
-int
-canon_next(struct canon_reader *r, struct canon_token *ret, struct err *err) MUST_CHECK;
+int canon_next(struct canon_reader *r, struct canon_token *ret, struct err *err) MUST_CHECK;
 
 /* As canon_next, and the token must be of this type, else -EINVAL. */
-int
-canon_want(struct canon_reader *r, enum canon_type type, struct canon_token *ret,
+int canon_want(struct canon_reader *r, enum canon_type type, struct canon_token *ret,
 	struct err *err) MUST_CHECK;
 
 /* The next token must be this key. */
-int
-canon_want_key(struct canon_reader *r, const char *key, struct err *err) MUST_CHECK;
+int canon_want_key(struct canon_reader *r, const char *key, struct err *err) MUST_CHECK;
 
 /* Reads over one whole value. */
-int
-canon_skip(struct canon_reader *r, struct err *err) MUST_CHECK;
+int canon_skip(struct canon_reader *r, struct err *err) MUST_CHECK;
 
 /* The text of a STR token, without its escapes, appended to `out`. */
-void
-canon_token_text(const struct canon_token *t, struct buf *out);
+void canon_token_text(const struct canon_token *t, struct buf *out);
 
 /* Is this one canonical document? */
-int
-canon_check(struct view in, bool controls, struct err *err) MUST_CHECK;
+int canon_check(struct view in, bool controls, struct err *err) MUST_CHECK;

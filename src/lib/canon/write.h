@@ -33,41 +33,27 @@ struct canon_writer {
 };
 
 /* The document is appended to `out`, whose own ceiling holds as well. */
-void
-canon_begin(struct canon_writer *w, struct buf *out);
+void canon_begin(struct canon_writer *w, struct buf *out);
 
 /*
  * 0, or -EILSEQ (bad UTF-8 or noncharacter), -EINVAL (control character), -ERANGE
  * (integer), -E2BIG (depth or size), -ENOBUFS (the buffer's ceiling). On failure `out`
  * has again the length it had at canon_begin.
  */
-int
-canon_end(struct canon_writer *w, struct err *err) MUST_CHECK;
+int canon_end(struct canon_writer *w, struct err *err) MUST_CHECK;
 
-void
-canon_object_begin(struct canon_writer *w);
-void
-canon_object_end(struct canon_writer *w);
-void
-canon_array_begin(struct canon_writer *w);
-void
-canon_array_end(struct canon_writer *w);
-void
-canon_key(struct canon_writer *w, struct view key);
+void canon_object_begin(struct canon_writer *w);
+void canon_object_end(struct canon_writer *w);
+void canon_array_begin(struct canon_writer *w);
+void canon_array_end(struct canon_writer *w);
+void canon_key(struct canon_writer *w, struct view key);
 
-void
-canon_str(struct canon_writer *w, struct view v); /* refuses C0 controls */
-void
-canon_text(struct canon_writer *w, struct view v); /* escapes C0 controls */
-void
-canon_int(struct canon_writer *w, int64_t i);
-void
-canon_u64(struct canon_writer *w, uint64_t u);
-void
-canon_bool(struct canon_writer *w, bool b);
-void
-canon_null(struct canon_writer *w);
+void canon_str(struct canon_writer *w, struct view v);  /* refuses C0 controls */
+void canon_text(struct canon_writer *w, struct view v); /* escapes C0 controls */
+void canon_int(struct canon_writer *w, int64_t i);
+void canon_u64(struct canon_writer *w, uint64_t u);
+void canon_bool(struct canon_writer *w, bool b);
+void canon_null(struct canon_writer *w);
 
 /* Any bytes, as a string of lower-case hexadecimal digits. */
-void
-canon_bytes_hex(struct canon_writer *w, struct view v);
+void canon_bytes_hex(struct canon_writer *w, struct view v);

@@ -129,8 +129,7 @@ enum { FIELDS_IGNORE_UNKNOWN = 1 };
  * Reads `json`, which must be an object. `path` stands before each name in sentences: ""
  * at the top, "files[2]." for a nested object. 0, or -EINVAL with *object untouched.
  */
-int
-fields_read(const json_t *json, const char *path, const struct field *rows, size_t n,
+int fields_read(const json_t *json, const char *path, const struct field *rows, size_t n,
 	unsigned flags, void *object, struct err *err) MUST_CHECK;
 
 /* The bytes of a string of a map or list that fields_read has accepted. */

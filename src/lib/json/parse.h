@@ -36,13 +36,11 @@ json_cleanup(json_t **j)
  * Seeds jansson's hash tables from the kernel. Once at the start of a process: jansson
  * would open /dev/urandom later, inside the jail, and fall back to the clock.
  */
-int
-json_start(struct err *err) MUST_CHECK;
+int json_start(struct err *err) MUST_CHECK;
 
 /*
  * 0 with a new reference in *ret, or -E2BIG (a limit), -EINVAL (not strict JSON, with
  * line, column and what to do), -ENOMEM.
  */
-int
-json_parse(struct view text, const struct json_limits *limits, json_t **ret,
+int json_parse(struct view text, const struct json_limits *limits, json_t **ret,
 	struct err *err) MUST_CHECK;
