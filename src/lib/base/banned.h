@@ -13,6 +13,10 @@
 #include <string.h>
 #include <time.h>
 
+/* With _FORTIFY_SOURCE clang sees these as macros. */
+#undef sprintf
+#undef vsprintf
+
 #pragma GCC poison strcpy strncpy strcat strncat stpcpy
 #pragma GCC poison sprintf vsprintf gets
 #pragma GCC poison strtok strtok_r
