@@ -18,7 +18,7 @@ log_name(const char *name)
 	process_name = name;
 }
 
-static void
+static void PRINTF(1, 0)
 log_va(const char *fmt, va_list ap)
 {
 	char line[1024], when[CLOCK_TEXT];
