@@ -64,13 +64,10 @@ struct jail {
 };
 
 /* "kernel", or "none" in sanitizer builds, where nothing below does anything. */
-const char *
-jail_backend(void);
+const char *jail_backend(void);
 
-int
-jail_enter(const struct jail *j, struct err *err) MUST_CHECK;
-int
-jail_prove(const struct jail *j, struct err *err) MUST_CHECK;
+int jail_enter(const struct jail *j, struct err *err) MUST_CHECK;
+int jail_prove(const struct jail *j, struct err *err) MUST_CHECK;
 
 /*
  * The pieces of jail_enter, for a process that needs another order (the sandbox's first
@@ -78,30 +75,23 @@ jail_prove(const struct jail *j, struct err *err) MUST_CHECK;
  */
 
 /* Core dumps off and the limits listed. */
-int
-jail_rlimits_set(const struct jail_rlimit *r, size_t n, struct err *err) MUST_CHECK;
+int jail_rlimits_set(const struct jail_rlimit *r, size_t n, struct err *err) MUST_CHECK;
 
 /* Capabilities: ambient none, inheritable none, bounding, permitted and effective `mask`. */
-int
-jail_caps_drop_to(uint64_t mask, struct err *err) MUST_CHECK;
+int jail_caps_drop_to(uint64_t mask, struct err *err) MUST_CHECK;
 
 /* Groups, gid and uid, real, effective and saved; with locked securebits and an empty
    bounding set, and without any capability afterwards. */
-int
-jail_ids_drop(uid_t uid, gid_t gid, struct err *err) MUST_CHECK;
+int jail_ids_drop(uid_t uid, gid_t gid, struct err *err) MUST_CHECK;
 
 /* no_new_privs and not dumpable. */
-int
-jail_privs_lock(struct err *err) MUST_CHECK;
+int jail_privs_lock(struct err *err) MUST_CHECK;
 
 /* Handles all rights that the kernel knows, allows only the paths. Needs no_new_privs. */
-int
-jail_landlock_all(const struct jail_path *paths, size_t n, struct err *err) MUST_CHECK;
+int jail_landlock_all(const struct jail_path *paths, size_t n, struct err *err) MUST_CHECK;
 
 /* Needs no_new_privs. From here the filter holds, for all children too. */
-int
-jail_filter_load(const struct sock_filter *f, size_t n, struct err *err) MUST_CHECK;
+int jail_filter_load(const struct sock_filter *f, size_t n, struct err *err) MUST_CHECK;
 
 /* The proof that needs calls which the filter does not let through. */
-int
-jail_prove_drop(const struct jail *j, struct err *err) MUST_CHECK;
+int jail_prove_drop(const struct jail *j, struct err *err) MUST_CHECK;

@@ -8,22 +8,15 @@
  */
 #include "lib/jail/jail.h"
 
+#include "lib/jail/caps.h"
+
 #include <errno.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/seccomp.h>
-#include <linux/securebits.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-
-/* Root is nobody special, and no bit of this can be changed back. */
-#define SECUREBITS                                                              \
-	(SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP_LOCKED | \
-		SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |         \
-		SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
-
-enum { CAPS_END = 64 };
 
 const char *
 jail_backend(void)

@@ -29,7 +29,7 @@ compile(const char *arch, struct view text, struct err *err)
 	int rc;
 
 	assert_non_null(d);
-	if ((rc = def_init(d, arch, err)) != 0 ||
+	if ((rc = def_init(d, arch, "t", err)) != 0 ||
 		(rc = def_read_text(d, "t", text, ".", err)) != 0 ||
 		(rc = def_check(d, err)) != 0 ||
 		(rc = def_compile(d, program, ARRAY_LEN(program), &n, err)) != 0)
@@ -140,6 +140,9 @@ refuses_what_is_not_a_list(void **state UNUSED)
 		{ENDS "INCLUDE(\"../x.def\")", "without folders"},
 		{ENDS "INCLUDE(\"no-such.def\")", "cannot open"},
 		{ENDS "INCLUDE(\"x", "string without end"},
+		{ENDS "MARK(nfsservctl) MARK(read)", "one MARK"},
+		{ENDS "MARK(socketcall)", "one MARK"},
+		{ENDS "ALLOW(nfsservctl) MARK(nfsservctl)", "decides this call already"},
 		{ENDS "COMPLETE(write) ALLOW(read)", "no row for 'write'"},
 		{ENDS "\xff", "no list has"},
 	};

@@ -11,11 +11,12 @@
 
 #include <cmocka.h>
 
+#include "lib/jail/caps.h"
 #include "lib/jail/jail.h"
 
 #include "test-loose-syscalls.h"
 #include "test-syscalls.h"
-#include "test-unmarked-syscalls.h"
+#include "test-outer-syscalls.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -366,7 +367,8 @@ enum step {
 	S_LANDLOCK = 512,
 	S_FILTER = 1024,
 	S_MARK = 2048,
-	S_ALL = 4095,
+	S_SECURE = 4096,
+	S_ALL = 8191,
 };
 
 static const struct jail loose = {
@@ -387,8 +389,11 @@ build_ids(unsigned int steps)
 	if ((steps & S_BOUND) != 0)
 		for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
 			CHECK(prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0);
+	/* Locked securebits forbid keeping capabilities, so the broken jail has neither. */
 	if ((steps & S_CAPS) == 0)
 		CHECK(prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) == 0);
+	else if ((steps & S_SECURE) != 0)
+		CHECK(prctl(PR_SET_SECUREBITS, SECUREBITS, 0, 0, 0) == 0);
 	if ((steps & S_GID) != 0)
 		CHECK(setresgid(ID, ID, ID) == 0);
 	if ((steps & S_UID) != 0)
@@ -417,8 +422,8 @@ build(unsigned int steps, bool of_drop, struct err *err)
 	if ((steps & S_FILTER) != 0 && (steps & S_NNP) != 0)
 		CHECK((steps & S_MARK) != 0
 				? jail_filter_load(loose.filter, loose.filter_n, err) == 0
-				: jail_filter_load(test_unmarked_syscalls,
-					  ARRAY_LEN(test_unmarked_syscalls), err) == 0);
+				: jail_filter_load(test_outer_syscalls,
+					  ARRAY_LEN(test_outer_syscalls), err) == 0);
 	CHECK(jail_prove(&loose, err) != 0);
 }
 
@@ -445,7 +450,8 @@ proofs_find_what_is_missing(void **state UNUSED)
 		{S_DUMP, false, "dumpable"},
 		{S_LIMITS, false, "resource limits"},
 		{S_FILTER, false, "no syscall filter"},
-		{S_MARK, false, "not ours"},
+		{S_MARK, false, "not the one listed"},
+		{S_SECURE, false, "securebits"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

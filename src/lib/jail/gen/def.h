@@ -9,6 +9,7 @@
  *   DEFAULT(KILL)  DEFAULT(ALLOW)  DEFAULT(ERRNO, ENOSYS)   a call without a row; once, in the main list
  *   FOREIGN(KILL)  FOREIGN(ERRNO, ENOSYS)                   another ABI (x32, int 0x80); once, main list
  *   INCLUDE("base-syscalls.def")                            the rows of a list beside base-syscalls.def
+ *   MARK(nfsservctl)                                        see below
  *   COMPLETE(name)                                          every call up to this one has a row, or no build
  *   ALLOW(read)  KILL(read)  ERRNO(EPERM, mount)
  *   ALLOW_IF(socket, ARG(0) == AF_UNIX)  ERRNO_IF(EPERM, ...)  KILL_IF(...)
@@ -17,6 +18,10 @@
  * (ARG(i) & V) == V; V is a number, a constant of constants.def, or (A | B). Rows of one
  * call are tried in order; the first that holds decides; none: the default. A row that can
  * never be reached is an error.
+ *
+ * MARK is the row by which a process finds that its own filter is loaded, and not only one that it
+ * inherited: the call with the list's mark (a hash of its name) as first argument gets EL3HLT,
+ * which no kernel gives. The mark stands in the last instruction, which is never reached.
  *
  * Only the LOW 32 BITS of an argument are compared. The kernel cuts int arguments the same
  * way, so high garbage cannot slip past a denial (ioctl) and cannot break a permission.
@@ -56,6 +61,8 @@ struct def {
 	uint32_t arch; /* SCMP_ARCH_*, which is AUDIT_ARCH_* */
 	uint32_t unlisted, foreign;
 	bool has_unlisted, has_foreign;
+	uint32_t mark;
+	bool has_mark;
 	int complete; /* highest number that must have a row, -1: none */
 	struct def_row rows[DEF_ROWS_MAX];
 	size_t rows_n;
@@ -63,22 +70,17 @@ struct def {
 	size_t includes_n;
 };
 
-/* "x86_64" or "aarch64" (meson's cpu_family). */
-int
-def_init(struct def *d, const char *arch, struct err *err) MUST_CHECK;
+/* The architecture is "x86_64" or "aarch64" (meson's cpu_family); the mark comes from the name. */
+int def_init(struct def *d, const char *arch, const char *name, struct err *err) MUST_CHECK;
 
 /* Reads a list; INCLUDE looks in `dir`. The sentence of an error starts with file:line. */
-int
-def_read_file(struct def *d, const char *path, const char *dir, struct err *err) MUST_CHECK;
-int
-def_read_text(struct def *d, const char *name, struct view text, const char *dir,
+int def_read_file(struct def *d, const char *path, const char *dir, struct err *err) MUST_CHECK;
+int def_read_text(struct def *d, const char *name, struct view text, const char *dir,
 	struct err *err) MUST_CHECK;
 
 /* What must hold once everything is read: both defaults given, COMPLETE kept. */
-int
-def_check(const struct def *d, struct err *err) MUST_CHECK;
+int def_check(const struct def *d, struct err *err) MUST_CHECK;
 
 /* Compiles into out[max]; *ret_n says how many instructions. */
-int
-def_compile(const struct def *d, struct sock_filter *out, size_t max, size_t *ret_n,
+int def_compile(const struct def *d, struct sock_filter *out, size_t max, size_t *ret_n,
 	struct err *err) MUST_CHECK;

@@ -162,6 +162,8 @@ def_compile(
 		put_return(&e, d->foreign);
 	}
 	put_search(&e, 0, runs);
+	if (d->has_mark)
+		put_return(&e, d->mark); /* not reached: jail_prove reads it */
 	if (e.n > max || e.n > DEF_INSNS_MAX)
 		return err_set(err, -E2BIG,
 			"the filter has %zu instructions, more than the kernel takes", e.n);

@@ -78,8 +78,8 @@ generate(char **arg, struct err *err)
 
 	if (d == NULL || f == NULL)
 		return err_set(err, -ENOMEM, "no memory");
-	if ((rc = def_init(d, arg[0], err)) != 0 ||
-		(rc = name_of(arg[2], name, sizeof(name), err)) != 0)
+	if ((rc = name_of(arg[2], name, sizeof(name), err)) != 0 ||
+		(rc = def_init(d, arg[0], name, err)) != 0)
 		return rc;
 	if ((rc = def_read_file(d, arg[2], arg[1], err)) != 0)
 		return rc;
