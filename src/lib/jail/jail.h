@@ -16,7 +16,10 @@
  * becoming root, raising capabilities, opening "/"; jail_prove reads back every property
  * from the kernel and finds the filter by its mark (base-syscalls.def).
  *
- * Linux >= 5.14 (Landlock ABI 1); a newer kernel's file, TCP and scope rights are handled
+ * A filter is inherited: the supervisor's own holds for every process and sandbox below it, so
+ * it must deny by list (DEFAULT(ALLOW)) and never KILL what a child may call.
+ *
+ * Linux >= 5.13 (Landlock ABI 1); a newer kernel's file, TCP and scope rights are handled
  * when it has them. Works in static executables; uses no /proc and allocates nothing.
  * After jail_enter the process is not dumpable: its own /proc/self/fd is closed to it.
  */

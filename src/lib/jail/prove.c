@@ -130,6 +130,8 @@ jail_prove(const struct jail *j, struct err *err)
 {
 	int rc;
 
+	if (j->filter == NULL || j->filter_n == 0)
+		return unproven(err, "no syscall filter is listed");
 	/* The filter first: without it the calls below prove too little to go on. */
 	if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != SECCOMP_MODE_FILTER)
 		return unproven(err, "no syscall filter");

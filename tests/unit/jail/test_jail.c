@@ -248,8 +248,8 @@ static void
 refuses_bad_paths(void)
 {
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC), dir = open_below("r");
-	const struct jail_path bad[] = {
-		{dir, 0}, {dir, 32}, {null, JAIL_READ}, {-1, JAIL_READ}, {4000, JAIL_READ}};
+	const struct jail_path bad[] = {{dir, 0}, {dir, 32}, {null, JAIL_READ}, {null, JAIL_EXEC},
+		{-1, JAIL_READ}, {4000, JAIL_READ}};
 	struct err err;
 
 	CHECK(jail_privs_lock(&err) == 0);
@@ -633,7 +633,8 @@ main(void)
 
 	if (getuid() != 0)
 		return SKIPPED;
-	if (make_place() != 0)
+	/* There must be something to drop. */
+	if (setgroups(2, (const gid_t[]){1, 2}) != 0 || make_place() != 0)
 		return 1;
 	failed = cmocka_run_group_tests_name("jail", tests, NULL, NULL);
 	remove_place();

@@ -517,6 +517,7 @@ def_read_file(struct def *d, const char *path, const char *dir, struct err *err)
 	auto_free char *text = malloc(DEF_FILE_MAX);
 	FILE *f;
 	size_t n;
+	bool bad;
 
 	if (text == NULL)
 		return err_set(err, -ENOMEM, "no memory for %s", path);
@@ -524,7 +525,8 @@ def_read_file(struct def *d, const char *path, const char *dir, struct err *err)
 	if (f == NULL)
 		return err_errno(err, "cannot open %s", path);
 	n = fread(text, 1, DEF_FILE_MAX, f);
-	if (ferror(f) || fclose(f) != 0)
+	bad = ferror(f) != 0;
+	if (fclose(f) != 0 || bad)
 		return err_errno(err, "cannot read %s", path);
 	if (n == DEF_FILE_MAX)
 		return err_set(err, -EFBIG, "%s is larger than a syscall list can be", path);

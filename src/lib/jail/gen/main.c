@@ -30,6 +30,17 @@ name_of(const char *path, char *ret, size_t max, struct err *err)
 	return 0;
 }
 
+/* Closes in every case. */
+static int
+finish(FILE *out, const char *path, struct err *err)
+{
+	bool bad = ferror(out) != 0;
+
+	if (fclose(out) != 0 || bad)
+		return err_errno(err, "cannot write %s", path);
+	return 0;
+}
+
 static int
 write_header(
 	const char *path, const char *name, const struct sock_filter *f, size_t n, struct err *err)
@@ -45,9 +56,7 @@ write_header(
 		(void)fprintf(
 			out, "\t{0x%02x, %u, %u, 0x%08x},\n", f[i].code, f[i].jt, f[i].jf, f[i].k);
 	(void)fprintf(out, "};\n");
-	if (ferror(out) || fclose(out) != 0)
-		return err_errno(err, "cannot write %s", path);
-	return 0;
+	return finish(out, path, err);
 }
 
 static int
@@ -62,9 +71,7 @@ write_depfile(const char *path, const char *target, const char *list, const stru
 	for (size_t i = 0; i < d->includes_n; i++)
 		(void)fprintf(out, " %s", d->includes[i]);
 	(void)fprintf(out, "\n");
-	if (ferror(out) || fclose(out) != 0)
-		return err_errno(err, "cannot write %s", path);
-	return 0;
+	return finish(out, path, err);
 }
 
 static int
