@@ -29,8 +29,7 @@ struct http_body {
 };
 
 /* For the body that `head` announces; max as http_limits.body_bytes. Not for HTTP_BODY_TUNNEL. */
-void
-http_body_init(struct http_body *b, const struct http_head *head, uint64_t max);
+void http_body_init(struct http_body *b, const struct http_head *head, uint64_t max);
 
 enum http_body_event {
 	HTTP_BODY_MORE,    /* *in is eaten up, the body goes on */
@@ -39,22 +38,18 @@ enum http_body_event {
 	HTTP_BODY_REFUSED, /* b->reason; stays so */
 };
 
-enum http_body_event
-http_body_next(struct http_body *b, struct view *in, struct view *ret_data) MUST_CHECK;
+enum http_body_event http_body_next(
+	struct http_body *b, struct view *in, struct view *ret_data) MUST_CHECK;
 
 /* The peer closed: HTTP_FINE when the body is complete (or ends by closing), else TRUNCATED. */
-enum http_reason
-http_body_close(struct http_body *b) MUST_CHECK;
+enum http_reason http_body_close(struct http_body *b) MUST_CHECK;
 
 /* "1a\r\n" for n > 0 bytes of data into ret; returns its length. "\r\n" follows the data. */
 enum { HTTP_CHUNK_HEAD = 18 };
-size_t
-http_chunk_head(size_t n, char ret[static HTTP_CHUNK_HEAD]);
+size_t http_chunk_head(size_t n, char ret[static HTTP_CHUNK_HEAD]);
 
 /* One chunk with its data; nothing for empty data, which would end the body. */
-void
-http_chunk_add(struct buf *out, struct view data);
+void http_chunk_add(struct buf *out, struct view data);
 
 /* The last chunk, without trailers. */
-void
-http_chunk_end(struct buf *out);
+void http_chunk_end(struct buf *out);

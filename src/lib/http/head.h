@@ -28,8 +28,7 @@ struct http_limits {
 };
 
 /* 32 KiB, 8192, 100 fields; 8 MiB in POST, PUT and PATCH; addresses and '_' refused; no override. */
-void
-http_limits_init(struct http_limits *ret);
+void http_limits_init(struct http_limits *ret);
 
 enum http_framing {
 	HTTP_BODY_NONE,
@@ -83,26 +82,22 @@ struct http_scan {
 	enum http_reason reason;
 };
 
-void
-http_scan_request(struct http_scan *s, const struct http_limits *limits);
-void
-http_scan_response(struct http_scan *s, const struct http_limits *limits, enum http_method asked,
-	bool switch_asked);
+void http_scan_request(struct http_scan *s, const struct http_limits *limits);
+void http_scan_response(struct http_scan *s, const struct http_limits *limits,
+	enum http_method asked, bool switch_asked);
 
 /*
  * 1: *ret is filled and s->pos bytes of `in` are used; 0: more bytes are needed;
  * -EBADMSG: refused, s->reason says why, and stays so. *ret is scratch space until it returns 1.
  */
-int
-http_head_feed(struct http_scan *s, struct view in, struct http_head *ret) MUST_CHECK;
+int http_head_feed(struct http_scan *s, struct view in, struct http_head *ret) MUST_CHECK;
 
 /* The field of this name (any case), or NULL when there is none or more than one (then *ret_n > 1). */
-const struct http_field *
-http_head_field(const struct http_head *head, const char *name, unsigned *ret_n);
+const struct http_field *http_head_field(
+	const struct http_head *head, const char *name, unsigned *ret_n);
 
 /* Whether `value`, a list of tokens, names `token` (any case). */
-bool
-http_list_has(struct view value, const char *token);
+bool http_list_has(struct view value, const char *token);
 
 /*
  * Interim answers (1xx but 101) in front of a final one: at most 8 and 16 KiB of them per request.
@@ -113,6 +108,5 @@ struct http_interim {
 	size_t bytes;
 };
 
-enum http_reason
-http_interim_admit(
+enum http_reason http_interim_admit(
 	struct http_interim *i, const struct http_head *head, size_t head_bytes) MUST_CHECK;

@@ -11,9 +11,7 @@ enum http_method {
 	HTTP_METHODS,
 };
 
-const char *
-http_method_name(enum http_method method);
+const char *http_method_name(enum http_method method);
 
 /* HTTP_METHODS when no row has this name. */
-enum http_method
-http_method_of(struct view name);
+enum http_method http_method_of(struct view name);

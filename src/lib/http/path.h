@@ -23,19 +23,17 @@ enum {
  * malformed escapes, dot segments in any spelling, empty segments (but a last one), escapes of
  * controls or of bytes that are not UTF-8 together, and what the flags above do not allow.
  */
-enum http_reason
-http_path_judge(struct view path, unsigned flags) MUST_CHECK;
+enum http_reason http_path_judge(struct view path, unsigned flags) MUST_CHECK;
 
 /* Whether path is prefix itself or below it: "/v1" and "/v1/" have "/v1/x" below, not "/v1evil". */
-bool
-http_path_under(struct view path, const char *prefix);
+bool http_path_under(struct view path, const char *prefix);
 
 /*
  * The segments between the slashes, still encoded, borrowed from path; "/" has none. Empty segments,
  * and thus a slash at the end, are refused, and so are more than max.
  */
-enum http_reason
-http_path_split(struct view path, struct view *ret, size_t max, size_t *ret_n) MUST_CHECK;
+enum http_reason http_path_split(
+	struct view path, struct view *ret, size_t max, size_t *ret_n) MUST_CHECK;
 
 enum {
 	HTTP_DECODE_PLUS = 1, /* '+' is a blank: queries and forms */
@@ -47,5 +45,4 @@ enum {
  * digits only; the result is UTF-8 and, unless allowed, without NUL. ret may be text.p itself.
  * False: refused.
  */
-bool
-http_percent_decode(struct view text, unsigned flags, uint8_t *ret, size_t *ret_n) MUST_CHECK;
+bool http_percent_decode(struct view text, unsigned flags, uint8_t *ret, size_t *ret_n) MUST_CHECK;

@@ -21,10 +21,8 @@ struct http_params {
 };
 
 /* mem must have room for text.n bytes and outlive ret. flags: HTTP_DECODE_NUL, for values only. */
-enum http_reason
-http_query_parse(
+enum http_reason http_query_parse(
 	struct view text, unsigned flags, uint8_t *mem, struct http_params *ret) MUST_CHECK;
 
 /* NULL when there is none. */
-const struct http_param *
-http_param_find(const struct http_params *params, const char *name);
+const struct http_param *http_param_find(const struct http_params *params, const char *name);

@@ -18,15 +18,11 @@ enum http_reason {
 };
 
 /* The status to answer with; for a refused response (HTTP_RESPONSE) always 502. 200 for HTTP_FINE. */
-unsigned
-http_reason_status(enum http_reason reason, enum http_side side);
+unsigned http_reason_status(enum http_reason reason, enum http_side side);
 
 /* The stable code ("framing") and the sentence. */
-const char *
-http_reason_code(enum http_reason reason);
-const char *
-http_reason_text(enum http_reason reason);
+const char *http_reason_code(enum http_reason reason);
+const char *http_reason_text(enum http_reason reason);
 
 /* "CHUNK" and the like, for tests and traces. */
-const char *
-http_reason_name(enum http_reason reason);
+const char *http_reason_name(enum http_reason reason);

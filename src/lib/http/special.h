@@ -9,6 +9,5 @@
  * and fields are read, or says why they contradict each other. asked and switch_asked as in
  * http_scan_response; ignored for requests.
  */
-enum http_reason
-http_special_judge(struct http_head *head, const struct http_limits *limits, enum http_method asked,
-	bool switch_asked) MUST_CHECK;
+enum http_reason http_special_judge(struct http_head *head, const struct http_limits *limits,
+	enum http_method asked, bool switch_asked) MUST_CHECK;

@@ -12,9 +12,7 @@
  * "event: name\ndata: ...\n\n"; name NULL: no event line. -EINVAL and nothing written when data
  * has a byte outside of 0x20 to 0x7e or name is not lower-case letters and '_'; -ENOBUFS.
  */
-int
-sse_frame(struct buf *out, const char *name, struct view data) MUST_CHECK;
+int sse_frame(struct buf *out, const char *name, struct view data) MUST_CHECK;
 
 /* ": text\n\n", the heartbeat. */
-int
-sse_comment(struct buf *out, struct view text) MUST_CHECK;
+int sse_comment(struct buf *out, struct view text) MUST_CHECK;

@@ -5,6 +5,8 @@
 #include "lib/base/num.h"
 #include "lib/http/chars.h"
 
+#include <arpa/inet.h>
+
 enum { LABEL_MAX = 63 };
 
 static uint8_t

@@ -33,12 +33,11 @@ struct http_authority {
 		  1]; /* lower case, no dot at the end, no brackets; NUL-terminated */
 };
 
-enum http_reason
-http_authority_parse(struct view text, unsigned flags, struct http_authority *ret) MUST_CHECK;
+enum http_reason http_authority_parse(
+	struct view text, unsigned flags, struct http_authority *ret) MUST_CHECK;
 
 /* Same kind, host and port, where a missing port counts as default_port (0: must match exactly). */
-bool
-http_authority_eq(
+bool http_authority_eq(
 	const struct http_authority *a, const struct http_authority *b, uint16_t default_port);
 
 enum http_form { HTTP_FORM_ORIGIN, HTTP_FORM_ABSOLUTE, HTTP_FORM_AUTHORITY, HTTP_FORM_ASTERISK };
@@ -57,6 +56,5 @@ struct http_target {
  * the meaning of the path: that is http_path_judge. CONNECT takes authority form only, with a port;
  * '*' goes with OPTIONS only.
  */
-enum http_reason
-http_target_parse(struct view text, enum http_method method, unsigned flags,
+enum http_reason http_target_parse(struct view text, enum http_method method, unsigned flags,
 	struct http_target *ret) MUST_CHECK;

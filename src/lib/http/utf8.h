@@ -10,5 +10,4 @@ struct http_utf8 {
 };
 
 /* False: no continuation could make this legal. */
-bool
-http_utf8_byte(struct http_utf8 *u, uint8_t c);
+bool http_utf8_byte(struct http_utf8 *u, uint8_t c);

@@ -22,31 +22,24 @@ struct http_write {
 };
 
 /* "METHOD target HTTP/1.1". */
-void
-http_write_request(
+void http_write_request(
 	struct http_write *w, struct buf *out, enum http_method method, struct view target);
 
 /* "HTTP/1.1 status phrase". */
-void
-http_write_response(struct http_write *w, struct buf *out, unsigned status);
+void http_write_response(struct http_write *w, struct buf *out, unsigned status);
 
 /* Not for Content-Length and Transfer-Encoding: the two below write them. */
-void
-http_write_field(struct http_write *w, const char *name, struct view value);
-void
-http_write_field_view(struct http_write *w, struct view name, struct view value);
+void http_write_field(struct http_write *w, const char *name, struct view value);
+void http_write_field_view(struct http_write *w, struct view name, struct view value);
 
-void
-http_write_length(struct http_write *w, uint64_t length);
-void
-http_write_chunked(struct http_write *w);
+void http_write_length(struct http_write *w, uint64_t length);
+void http_write_chunked(struct http_write *w);
 
 /*
  * The empty line. 0, -EINVAL (something illegal; a request without exactly one Host; two framings;
  * a final answer with a body and no framing) or -ENOBUFS.
  */
-int
-http_write_end(struct http_write *w) MUST_CHECK;
+int http_write_end(struct http_write *w) MUST_CHECK;
 
 /* A whole answer in one piece: head and body go out in one write (two cost 40 ms with Nagle). */
 struct http_answer {
@@ -59,5 +52,4 @@ struct http_answer {
 	size_t fields;
 };
 
-int
-http_write_answer(struct buf *out, const struct http_answer *a) MUST_CHECK;
+int http_write_answer(struct buf *out, const struct http_answer *a) MUST_CHECK;

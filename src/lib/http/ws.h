@@ -55,8 +55,7 @@ struct ws {
 	unsigned reason; /* the close code to send after a refusal */
 };
 
-void
-ws_init(struct ws *ws, enum ws_side side, uint64_t max_message);
+void ws_init(struct ws *ws, enum ws_side side, uint64_t max_message);
 
 enum ws_event_kind {
 	WS_EVENT_MORE, /* all bytes are eaten */
@@ -76,17 +75,14 @@ struct ws_event {
 };
 
 /* *p and *n move forward over what was eaten; bytes are changed in place. */
-void
-ws_next(struct ws *ws, uint8_t **p, size_t *n, struct ws_event *ret);
+void ws_next(struct ws *ws, uint8_t **p, size_t *n, struct ws_event *ret);
 
 /*
  * Appends one frame. mask: four fresh random bytes on the client side, NULL on the server side.
  * -EINVAL for a control frame that is long or not final, -ENOBUFS; then nothing is appended.
  */
-int
-ws_frame_add(struct buf *out, enum ws_opcode opcode, bool fin, const uint8_t *mask,
+int ws_frame_add(struct buf *out, enum ws_opcode opcode, bool fin, const uint8_t *mask,
 	struct view payload) MUST_CHECK;
 
 /* A close frame; the code must be one that may be sent, the text UTF-8 of at most 123 bytes. */
-int
-ws_close_add(struct buf *out, const uint8_t *mask, unsigned code, struct view text) MUST_CHECK;
+int ws_close_add(struct buf *out, const uint8_t *mask, unsigned code, struct view text) MUST_CHECK;

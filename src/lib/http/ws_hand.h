@@ -16,17 +16,14 @@ enum { WS_NONCE_BYTES = 16, WS_KEY_TEXT = 25, WS_ACCEPT_TEXT = 29 }; /* with NUL
  * Connection: upgrade, version 13, one key of 16 bytes. Fills the text for Sec-WebSocket-Accept.
  * WEBSOCKET_VERSION is answered with 426 and Sec-WebSocket-Version: 13.
  */
-enum http_reason
-ws_hand_check(const struct http_head *head, char ret_accept[static WS_ACCEPT_TEXT]) MUST_CHECK;
+enum http_reason ws_hand_check(
+	const struct http_head *head, char ret_accept[static WS_ACCEPT_TEXT]) MUST_CHECK;
 
 /* The 101 of the server. */
-int
-ws_hand_answer(struct buf *out, const char *accept) MUST_CHECK;
+int ws_hand_answer(struct buf *out, const char *accept) MUST_CHECK;
 
 /* The key that the client sends for 16 fresh random bytes. */
-void
-ws_hand_key(const uint8_t nonce[static WS_NONCE_BYTES], char ret[static WS_KEY_TEXT]);
+void ws_hand_key(const uint8_t nonce[static WS_NONCE_BYTES], char ret[static WS_KEY_TEXT]);
 
 /* The answer that the client got to `key`. */
-enum http_reason
-ws_hand_verify(const struct http_head *head, const char *key) MUST_CHECK;
+enum http_reason ws_hand_verify(const struct http_head *head, const char *key) MUST_CHECK;

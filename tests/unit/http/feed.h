@@ -26,11 +26,9 @@ struct feed_side {
 };
 
 /* Reads end at `first`, then at every further `step` bytes. */
-void
-feed_run(struct feed *ret, const struct feed_side *side, const struct http_limits *limits,
+void feed_run(struct feed *ret, const struct feed_side *side, const struct http_limits *limits,
 	struct view input, size_t first, size_t step);
 
 /* Whole, at every single cut, and byte by byte; the verdicts must be one and the same, which is in *ret. */
-void
-feed_all(struct feed *ret, const struct feed_side *side, const struct http_limits *limits,
+void feed_all(struct feed *ret, const struct feed_side *side, const struct http_limits *limits,
 	struct view input, const char *id);

@@ -48,6 +48,7 @@ static const struct row refused[] = {
 	BAD("I4", CHUNK, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcXX"),
 	BAD("I4", NO_CONTENT, "HTTP/1.1 204 No\r\nTransfer-Encoding: chunked\r\n\r\n"),
 	BAD("I4", NO_CONTENT, "HTTP/1.1 204 No\r\nContent-Length: 5\r\n\r\n"),
+	BAD("I4", NO_CONTENT, "HTTP/1.1 304 Not\r\nTransfer-Encoding: chunked\r\n\r\n"),
 	BAD("I4", NO_CONTENT, "HTTP/1.1 100 Go\r\nContent-Length: 5\r\n\r\n"),
 	BAD("I9", BODY_LONG, "HTTP/1.1 200 OK\r\nContent-Length: 10737418240\r\n\r\n"),
 	BAD("I9", BODY_LONG, "HTTP/1.1 200 OK\r\n\r\n0123456789012345678901234567890123456789"),

@@ -8,6 +8,7 @@
 
 #include <stdarg.h>
 #include <setjmp.h>
+#include <stdio.h>
 #include <cmocka.h>
 
 #define X32  "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"

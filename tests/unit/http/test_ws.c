@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <setjmp.h>
+#include <stdio.h>
 #include <cmocka.h>
 
 #define KEY    "dGhlIHNhbXBsZSBub25jZQ==" /* the example of RFC 6455, 1.3 */
