@@ -2,11 +2,12 @@
 /*
  * Message bodies: a decoder for the four framings and a writer of chunks.
  *
- * The decoder eats from the front of the caller's view and hands out pieces of it (borrowed, never
- * copied). A chunk line is hex digits (at most 16), extensions of tokens only (at most 64 bytes,
- * dropped), CRLF; data end in CRLF; trailers are checked, counted (at most 4 KiB) and dropped, never
- * merged into the head. More data than the maximum is refused before the first byte of the chunk
- * that would pass it. A body that is cut off is refused: end it with http_body_close.
+ * The decoder eats from the front of the caller's view and hands out pieces of it (borrowed,
+ * never copied). A chunk line is hex digits (at most 16), extensions of tokens only (at most 64
+ * bytes, dropped), CRLF; data end in CRLF; trailers are checked, counted (at most 4 KiB) and
+ * dropped, never merged into the head. More data than the maximum is refused before the first
+ * byte of the chunk that would pass it. A body that is cut off is refused: end it with
+ * http_body_close.
  */
 #pragma once
 

@@ -5,8 +5,9 @@
  *
  * Incremental: the caller keeps the bytes of a message together, from its first one on, and calls
  * http_head_feed with all of them whenever there are more. Bytes that were looked at once are not
- * scanned again. The verdict depends on the bytes alone, never on how they were cut into reads. No
- * I/O, no allocation. All views of the result are borrowed from the caller's buffer and die with it.
+ * scanned again. The verdict depends on the bytes alone, never on how they were cut into reads.
+ * No I/O, no allocation. All views of the result are borrowed from the caller's buffer and die
+ * with it.
  *
  * What is accepted has exactly one meaning: one framing, one host, one method, one target. What is
  * not is refused for good: answer with http_reason_status(), then close.
@@ -27,7 +28,9 @@ struct http_limits {
 	bool method_override;  /* X-HTTP-Method-Override and its kin are let through */
 };
 
-/* 32 KiB, 8192, 100 fields; 8 MiB in POST, PUT and PATCH; addresses and '_' refused; no override. */
+/*
+ * 32 KiB, 8192, 100 fields; 8 MiB in POST, PUT and PATCH; addresses and '_' refused; no override.
+ */
 void http_limits_init(struct http_limits *ret);
 
 enum http_framing {
@@ -92,7 +95,10 @@ void http_scan_response(struct http_scan *s, const struct http_limits *limits,
  */
 int http_head_feed(struct http_scan *s, struct view in, struct http_head *ret) MUST_CHECK;
 
-/* The field of this name (any case), or NULL when there is none or more than one (then *ret_n > 1). */
+/*
+ * The field of this name (any case), or NULL when there is none or more than one (see
+ * *ret_n).
+ */
 const struct http_field *http_head_field(
 	const struct http_head *head, const char *name, unsigned *ret_n);
 

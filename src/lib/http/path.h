@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Paths of request targets: the strict judge that the gateway applies before it compares a path with
- * a rule (rows F of the egress tables), and splitting and decoding for the routes of the api.
+ * Paths of request targets: the strict judge that the gateway applies before it compares a path
+ * with a rule (rows F of the egress tables), and splitting and decoding for the routes of the
+ * api.
  *
  * The judge exists because the server behind may read the path differently from us. So nothing is
  * normalised; a path that two readers could understand in two ways is refused.
@@ -29,8 +30,8 @@ enum http_reason http_path_judge(struct view path, unsigned flags) MUST_CHECK;
 bool http_path_under(struct view path, const char *prefix);
 
 /*
- * The segments between the slashes, still encoded, borrowed from path; "/" has none. Empty segments,
- * and thus a slash at the end, are refused, and so are more than max.
+ * The segments between the slashes, still encoded, borrowed from path; "/" has none. Empty
+ * segments, and thus a slash at the end, are refused, and so are more than max.
  */
 enum http_reason http_path_split(
 	struct view path, struct view *ret, size_t max, size_t *ret_n) MUST_CHECK;

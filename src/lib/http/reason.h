@@ -17,7 +17,10 @@ enum http_reason {
 #undef HTTP_REASON
 };
 
-/* The status to answer with; for a refused response (HTTP_RESPONSE) always 502. 200 for HTTP_FINE. */
+/*
+ * The status to answer with; for a refused response (HTTP_RESPONSE) always 502. 200 for
+ * HTTP_FINE.
+ */
 unsigned http_reason_status(enum http_reason reason, enum http_side side);
 
 /* The stable code ("framing") and the sentence. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fields with a meaning to the codec itself (field.def): framing, Host, Connection, Expect. Called
- * by head.c once a head is complete. Invariants: at most one Content-Length or one Transfer-Encoding,
- * never both; one Host; a Connection list of a request names hop-by-hop fields only.
+ * Fields with a meaning to the codec itself (field.def): framing, Host, Connection, Expect.
+ * Called by head.c once a head is complete. Invariants: at most one Content-Length or one
+ * Transfer-Encoding, never both; one Host; a Connection list of a request names hop-by-hop fields
+ * only.
  */
 #include "lib/http/special.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside lib/http only: UTF-8 that arrives in pieces, refused at the first byte that cannot be right. */
+/*
+ * Inside lib/http only: UTF-8 that arrives in pieces, refused at the first byte that cannot be
+ * right.
+ */
 #pragma once
 
 #include "lib/base/view.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writing heads and whole answers into a bounded buffer. Everything that leaves is made here from
- * parsed parts; no byte of a peer's head is ever copied through. A name, value, target or phrase that
- * the reader (head.h) would refuse is refused, so no caller can inject a line or a second framing.
+ * parsed parts; no byte of a peer's head is ever copied through. A name, value, target or phrase
+ * that the reader (head.h) would refuse is refused, so no caller can inject a line or a second
+ * framing.
  *
  * Errors stick: write all, then look at the result of http_write_end once. On failure the buffer is
  * as long as it was before, so half a head never leaves.

@@ -3,11 +3,12 @@
  * WebSocket frames (RFC 6455) for both sides, after the handshake of ws_hand.h. No extensions, so
  * every reserved bit is refused.
  *
- * The decoder eats from the front of the caller's bytes, unmasks in place, and hands out pieces of
- * messages (borrowed). Refused: frames masked on the wrong side, unknown opcodes, control frames
- * that are long or fragmented, lengths in a longer form than needed, a fragment without a start, a
- * start inside of a message, messages above the maximum, text that is not UTF-8, illegal close codes,
- * anything behind a close frame. The verdict does not depend on how bytes were cut into reads.
+ * The decoder eats from the front of the caller's bytes, unmasks in place, and hands out pieces
+ * of messages (borrowed). Refused: frames masked on the wrong side, unknown opcodes, control
+ * frames that are long or fragmented, lengths in a longer form than needed, a fragment without a
+ * start, a start inside of a message, messages above the maximum, text that is not UTF-8, illegal
+ * close codes, anything behind a close frame. The verdict does not depend on how bytes were cut
+ * into reads.
  */
 #pragma once
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The WebSocket handshake; see ws_hand.h. SHA-1 is what the protocol asks for; nothing is secret here. */
+/*
+ * The WebSocket handshake; see ws_hand.h. SHA-1 is what the protocol asks for; nothing is secret
+ * here.
+ */
 #include "lib/http/ws_hand.h"
 
 #include "lib/http/write.h"

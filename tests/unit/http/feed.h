@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs one message through head and body reader, cut into reads in a given way. Shared by the tests of lib/http. */
+/*
+ * Runs one message through head and body reader, cut into reads in a given way. Shared by the
+ * tests of lib/http.
+ */
 #pragma once
 
 #include "lib/http/body.h"
@@ -29,6 +32,9 @@ struct feed_side {
 void feed_run(struct feed *ret, const struct feed_side *side, const struct http_limits *limits,
 	struct view input, size_t first, size_t step);
 
-/* Whole, at every single cut, and byte by byte; the verdicts must be one and the same, which is in *ret. */
+/*
+ * Whole, at every single cut, and byte by byte; the verdicts must be one and the same, which is
+ * in *ret.
+ */
 void feed_all(struct feed *ret, const struct feed_side *side, const struct http_limits *limits,
 	struct view input, const char *id);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The second opinion: Debian's http-parser, driven over one message. Its header and ours use the same
- * names, so it stays in peer.c.
+ * The second opinion: Debian's http-parser, driven over one message. Its header and ours use the
+ * same names, so it stays in peer.c.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Differential test against http-parser (libhttp-parser-dev), which is more lenient than we are: over
- * generated messages, legal ones and mutations of them, whatever we accept it must accept too, with
- * the same method or status, the same body and the same end of the message. A difference means
- * that somebody behind us could read another message than we judged.
+ * Differential test against http-parser (libhttp-parser-dev), which is more lenient than we are:
+ * over generated messages, legal ones and mutations of them, whatever we accept it must accept
+ * too, with the same method or status, the same body and the same end of the message. A
+ * difference means that somebody behind us could read another message than we judged.
  */
 #include "feed.h"
 #include "peer.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Targets, authorities, paths and parameters: rows A, B and F of the egress table, and what the SDKs send. */
+/*
+ * Targets, authorities, paths and parameters: rows A, B and F of the egress table, and what the
+ * SDKs send.
+ */
 #include "lib/http/path.h"
 #include "lib/http/query.h"
 #include "lib/http/target.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing: what is written is read back the same, and nothing illegal can be written. Event streams too. */
+/*
+ * Writing: what is written is read back the same, and nothing illegal can be written. Event
+ * streams too.
+ */
 #include "feed.h"
 #include "lib/http/sse.h"
 #include "lib/http/write.h"

@@ -120,7 +120,10 @@ test_hand_client(void **state)
 	}
 }
 
-/* What a run of the decoder saw, as text: "t:hello$" text message, "b:..$", "p:..", "o:..", "c1000:..", "!1002". */
+/*
+ * What a run of the decoder saw, as text: "t:hello$" text message, "b:..$", "p:..", "o:..",
+ * "c1000:..", "!1002".
+ */
 struct seen {
 	char text[512];
 	size_t n;
@@ -307,7 +310,10 @@ static const struct frames frames[] = {
 	S("\x88\x80" M0 "\x88\x80" M0, "c1005:!1002"),
 };
 
-/* Events of text are handed out before a later cut shows it illegal: compare refusals without them. */
+/*
+ * Events of text are handed out before a later cut shows it illegal: compare refusals without
+ * them.
+ */
 static bool
 same_seen(const struct seen *a, const char *want)
 {
@@ -341,7 +347,10 @@ test_frames(void **state)
 	}
 }
 
-/* Every length around the edges of the three forms goes through encoder and decoder of both sides. */
+/*
+ * Every length around the edges of the three forms goes through encoder and decoder of both
+ * sides.
+ */
 static void
 test_lengths(void **state)
 {
