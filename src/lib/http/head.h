@@ -96,8 +96,8 @@ void http_scan_response(struct http_scan *s, const struct http_limits *limits,
 int http_head_feed(struct http_scan *s, struct view in, struct http_head *ret) MUST_CHECK;
 
 /*
- * The field of this name (any case), or NULL when there is none or more than one (see
- * *ret_n).
+ * The field of this name (any case), or NULL when there is none or more than one: *ret_n says
+ * how many there are.
  */
 const struct http_field *http_head_field(
 	const struct http_head *head, const char *name, unsigned *ret_n);
