@@ -22,6 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "proto"))
 import generate  # noqa: E402
+import options_man  # noqa: E402
 
 ROOMS = ("supervisor", "engine", "api", "relay", "config", "cli", "broker", "gateway", "dialer")
 PROCESSES = ("supervisor", "engine", "api", "relay", "config")
@@ -125,13 +126,11 @@ def check_fsm() -> Faults:
 
 def check_options() -> Faults:
     """Options and limits have prose; the manual page names every option; the CLI's verbs are documented."""
-    manual = (ROOT / "docs/man/demilune.yaml.5.scd")
-    text = manual.read_text() if manual.exists() else ""
-    for match in re.finditer(r'^OPTION\("([^"]+)",.*"([^"]*)"\)$', (ROOT / "src/config/options.def").read_text(), re.M):
-        if len(match.group(2)) < 20:
-            yield f"src/config/options.def: {match.group(1)} has no prose"
-        if match.group(1) not in text:
-            yield f"docs/man/demilune.yaml.5.scd does not name {match.group(1)}"
+    manual = ROOT / "docs/man/demilune.yaml.5.scd"
+    if not manual.exists() or manual.read_text() != options_man.page():
+        yield "docs/man/demilune.yaml.5.scd is not what tools/options_man.py writes"
+    if len(options_man.ROW.findall(options := (ROOT / "src/config/options.def").read_text())) != options.count("\nOPTION("):
+        yield "src/config/options.def: a row that tools/options_man.py cannot read"
     for path in tracked("*/limits.def", "*/*/limits.def"):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if line.startswith("LIMIT(") and not re.search(r'"[^"]{12,}"\)$', line):
