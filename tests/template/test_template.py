@@ -45,10 +45,12 @@ def make_tree(top: Path, backwards: bool = False) -> Path:
     for name in reversed(files) if backwards else files:
         path = top / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"root:x:0:0::/root:/bin/sh\nagent:x:77:77::/:/bin/sh\n" if name == "etc/passwd" else b"x" * 5000)
+        path.write_bytes(
+            b"root:x:0:0::/root:/bin/sh\nagent:x:77:77::/:/bin/sh\n" if name == "etc/passwd" else b"x" * 5000
+        )
         path.chmod(0o755)
-    (top / "usr/bin/su").chmod(0o6755)
     os.chown(top / "usr/bin/su", 1234, 1234)
+    (top / "usr/bin/su").chmod(0o6755)  # after chown, which takes the bits away
     os.setxattr(top / "usr/bin/tool1", "security.capability", bytes.fromhex("0100000200200000000000000000000000000000"))
     (top / "etc/resolv.conf").symlink_to("/run/elsewhere")
     (top / "etc/motd").symlink_to("/etc/hostname")
@@ -84,7 +86,9 @@ def same_input_same_image(scratch: Path) -> None:
     one = imported(scratch / "s1", "tiny", make_tree(scratch / "a"))
     two = imported(scratch / "s2", "tiny", make_tree(scratch / "b", backwards=True))
     check(one == two, "two imports of the same files differ")
-    sha = subprocess.run(["sha256sum", scratch / f"s1/templates/{one}.erofs"], capture_output=True, text=True, check=True)
+    sha = subprocess.run(
+        ["sha256sum", scratch / f"s1/templates/{one}.erofs"], capture_output=True, text=True, check=True
+    )
     check(sha.stdout.split()[0] == one, "the name of the image is not its digest")
     other = imported(scratch / "s1", "other", scratch / "a")
     check(other != one, "another manifest, but the same digest")
@@ -102,7 +106,7 @@ def image_content(scratch: Path) -> None:
             check(path.is_symlink() or path.is_dir() or path.is_file(), f"special file {path}")
             check(path.is_symlink() or not os.listxattr(path), f"extended attribute on {path}")
             check(st.st_mtime == 1672531200, f"time of {path}")
-        for place in "app dev proc root run sys tmp var/tmp work workspace home/agent".split():
+        for place in ["app", "dev", "proc", "root", "run", "sys", "tmp", "var/tmp", "work", "workspace", "home/agent"]:
             check((root / place).is_dir() and not any((root / place).iterdir()), f"{place} is no empty directory")
         check((root / "tmp").stat().st_mode & 0o7777 == 0o1777, "mode of /tmp")
         check((root / "etc/hosts").read_text() == "127.0.0.1 localhost sandbox\n::1 localhost\n", "hosts")
@@ -110,7 +114,10 @@ def image_content(scratch: Path) -> None:
         check("nameserver 127.0.0.1\n" in (root / "etc/resolv.conf").read_text(), "resolv.conf")
         check((root / "etc/machine-id").read_bytes() == b"", "machine-id")
         passwd = (root / "etc/passwd").read_text().splitlines()
-        check([p for p in passwd if p.startswith("agent:")] == ["agent:x:10001:10001:agent:/home/agent:/bin/sh"], str(passwd))
+        check(
+            [p for p in passwd if p.startswith("agent:")] == ["agent:x:10001:10001:agent:/home/agent:/bin/sh"],
+            str(passwd),
+        )
         check(any(p.startswith("root:") for p in passwd), "root is gone")
         check((root / "etc/motd").is_symlink(), "a link inside was not kept as a link")
         inside = (root / "etc/demilune/template.json").read_text()
@@ -129,7 +136,9 @@ def hostile_links(scratch: Path) -> None:
         tree = scratch / f"t-{name}"
         tree.mkdir()
         (tree / name).symlink_to(victim)
-        done = subprocess.run([PROGRAM, "--state", scratch / "s", "import", "x", tree], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [PROGRAM, "--state", scratch / "s", "import", "x", tree], capture_output=True, text=True, check=False
+        )
         check(done.returncode == (0 if name == "dev" else 1), f"{name}: {done.stdout}{done.stderr}")
     check(sorted(p.name for p in victim.iterdir()) == ["passwd"], "something was written through a link")
     check((victim / "passwd").read_text() == "mine\n", "the host's file was changed")
@@ -158,7 +167,7 @@ def refuses_archives_and_names(scratch: Path) -> None:
 def manifest_refused_by_place(scratch: Path) -> None:
     (scratch / "template.yaml").write_text("name: tiny\ncolour: red\n")
     done = run(scratch / "s", "build", str(scratch), status=3)
-    check(f"{scratch}/template.yaml:2:1: unknown key \"colour\"" in done.stderr, done.stderr)
+    check(f'{scratch}/template.yaml:2:1: unknown key "colour"' in done.stderr, done.stderr)
     check("the key packages is missing" in done.stderr, "not all problems at once")
     check(not (scratch / "s").exists(), "the store was touched")
 

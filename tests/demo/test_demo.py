@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The demo's raw material: same bytes every time, files that the template's tools open, a sound table.
+
+Usage: test_demo.py [IMAGE]. IMAGE is the erofs image of the template `python`; with it (as root) the attachments are
+opened by the image's own programs. Prints `ok NAME` or `not ok NAME: why` per case; ends with 1 if any failed.
+"""
+
+import io
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "demo"))
+
+import agent
+import make_ticket
+
+
+class Failure(Exception):
+    """A condition of a case did not hold."""
+
+
+def check(condition: bool, why: str) -> None:
+    if not condition:
+        raise Failure(why)
+
+
+def same_bytes_every_time() -> None:
+    check(make_ticket.tickets() == make_ticket.tickets(), "two runs differ")
+
+
+def bomb_is_whole() -> None:
+    bomb = make_ticket.make_bomb()
+    check(len(bomb) < 11_000_000, f"the bomb has {len(bomb)} bytes")
+    with zipfile.ZipFile(io.BytesIO(bomb)) as archive:
+        members = archive.infolist()
+        check(sum(m.file_size for m in members) == 10 << 30, "not 10 GiB")
+        check(len({m.filename for m in members}) == len(members), "a name twice")
+        for member in (members[0], members[-1]):
+            with archive.open(member) as f:  # the CRC is checked at the end
+                total = 0
+                while piece := f.read(1 << 20):
+                    check(not any(piece), "not zeros")
+                    total += len(piece)
+            check(total == member.file_size, "wrong size")
+
+
+def tickets_do_not_share_a_mark() -> None:
+    files = make_ticket.tickets()
+    check(all(make_ticket.CANARY.encode() not in data for data in files["48221"].values()), "48221 holds the canary")
+    check(make_ticket.CANARY.encode() in files["48222"]["body.txt"], "48222 lacks the canary")
+    check(all(b"evil.tld" not in data for data in files["48222"].values()), "48222 is not clean")
+
+
+def table_holds_together() -> None:
+    names = set()
+    for step in [*agent.STEPS_48221, *agent.STEPS_48222]:
+        check(step.name not in names, f"{step.name} stands twice")
+        names.add(step.name)
+        check(step.chapter in agent.CHAPTERS, f"{step.name}: no chapter {step.chapter}")
+        check(len(step.command) < 60_000, f"{step.name}: the command is too long for one argument")
+        for pattern in (*step.expect.shows, *step.expect.never):
+            re.compile(pattern)
+        attack = step.chapter in ("plant", "reach", "look", "break")
+        check(
+            bool(step.asked and step.stopped_by) or not attack,
+            f"{step.name}: says not what was asked or what stopped it",
+        )
+        parsed = subprocess.run(["sh", "-n"], input=step.command, text=True, capture_output=True, check=False)
+        check(parsed.returncode == 0, f"{step.name}: {parsed.stderr}")
+    for path in agent.COMMANDS.glob("*.py"):
+        compile(path.read_text(encoding="utf-8"), str(path), "exec")
+        check(
+            any(path.read_text(encoding="utf-8") in s.command for s in [*agent.STEPS_48221, *agent.STEPS_48222]),
+            f"{path.name} is used nowhere",
+        )
+
+
+def judge_finds_each_fault() -> None:
+    expect = agent.Expect(shows=("^yes$",), never=("^no$",), at_most_bytes=20, at_most_seconds=2)
+    good = agent.Outcome("a\nyes\nb", "", 0, "exited", 1.0)
+    check(agent.judge(expect, good) == [], "a good outcome is refused")
+    bad = {
+        "does not show": replace(good, stdout="yes no"),
+        "shows": replace(good, stderr="no"),
+        "ended with": replace(good, exit_code=1),
+        "reason": replace(good, reason="timeout"),
+        "bytes": replace(good, stderr="x" * 20),
+        "took": replace(good, seconds=2.1),
+    }
+    for word, outcome in bad.items():
+        wrong = agent.judge(expect, outcome)
+        check(len(wrong) == 1 and word in wrong[0], f"{word}: {wrong}")
+
+
+def opens_in_template() -> None:
+    image = os.path.abspath(sys.argv[1])
+    for ticket, steps in (("48221", agent.READ[:-1]), ("48222", agent.STEPS_48222[1:])):
+        with tempfile.TemporaryDirectory(prefix="demilune-demo-") as scratch:
+            root, work = Path(scratch, "root"), Path(scratch, "work")
+            root.mkdir()
+            (work / ticket).mkdir(parents=True)
+            for name, data in make_ticket.tickets()[ticket].items():
+                (work / ticket / name).write_bytes(data)
+            Path(scratch).chmod(0o755)
+            # The mounts are seen, and end, in the program's own mount namespace.
+            inside = (
+                f"mount -t erofs -o ro,nosuid,nodev {image} {root} && mount --bind {work} {root}/work"
+                f' && mount --bind /dev {root}/dev && exec chroot --userspec=10001:10001 {root} /bin/sh -c "$1"'
+            )
+            for step in steps:
+                done = subprocess.run(
+                    ["unshare", "--mount", "sh", "-c", inside, "sh", step.command],
+                    capture_output=True,
+                    text=True,
+                    stdin=subprocess.DEVNULL,
+                    timeout=60,
+                    check=False,
+                )
+                outcome = agent.Outcome(done.stdout, done.stderr, done.returncode, "exited", 0.0)
+                wrong = agent.judge(step.expect, outcome)
+                check(not wrong, f"{step.name}: {wrong}: {done.stdout[:500]}{done.stderr[:500]}")
+
+
+CASES: list[Callable[[], None]] = [
+    same_bytes_every_time,
+    bomb_is_whole,
+    tickets_do_not_share_a_mark,
+    table_holds_together,
+    judge_finds_each_fault,
+]
+
+
+def main() -> int:
+    cases = CASES + ([opens_in_template] if len(sys.argv) > 1 else [])
+    failed = 0
+    for case in cases:
+        try:
+            case()
+            print(f"ok {case.__name__}", flush=True)
+        except (Failure, OSError, subprocess.SubprocessError, ValueError) as e:
+            failed += 1
+            print(f"not ok {case.__name__}: {e}", flush=True)
+    print(f"{len(cases) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
