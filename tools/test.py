@@ -115,6 +115,9 @@ def programs(suite_name: str) -> Callable[[Context], Result]:
 
 SUITES: dict[str, Callable[[Context], Result]] = {
     "unit": programs("unit"),
+    "template": tap(["/usr/bin/python3", "tests/template/test_template.py", "{build}/src/template/demilune-template",
+                     "{state}"]),
+    "demo": tap(["/usr/bin/python3", "tests/demo/test_demo.py", "{state}"]),
 }
 
 

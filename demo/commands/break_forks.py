@@ -3,7 +3,7 @@
 import os
 import signal
 
-children = []
+children: list[int] = []
 try:
     while len(children) < 9999:
         pid = os.fork()

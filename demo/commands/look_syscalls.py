@@ -3,6 +3,7 @@
 import ctypes
 import errno
 import os
+from typing import Any
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
@@ -10,7 +11,7 @@ NEWNS, NEWUSER, NEWNET, NEWPID = 0x20000, 0x10000000, 0x40000000, 0x20000000
 PARAMS = ctypes.create_string_buffer(4096)
 LEVEL = ctypes.create_string_buffer(8)
 
-CALLS = {
+CALLS: dict[str, tuple[Any, ...]] = {
     "mount tmpfs": (165, b"none", b"/tmp", b"tmpfs", 0, None),
     "mount bind": (165, b"/proc", b"/tmp", None, 4096, None),
     "remount /": (165, None, b"/", None, 32 | 4096, None),

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Prints the text of every message inside of the mail.
 import email
-import email.message
 import email.policy
+from typing import Any
 
 
-def show(message: email.message.EmailMessage, depth: int) -> None:
+def show(message: Any, depth: int) -> None:
     if message.get_content_type() == "text/plain":
         print(f"depth {depth}: {message.get_content()}")
     for part in message.iter_parts() if message.is_multipart() else []:

@@ -10,11 +10,9 @@
  * it there. Takes a minute. Needs root and, unless cached, the Debian archive.
  * A refused manifest puts its problems, one a line, into *problems and returns -EINVAL.
  */
-int
-template_build(const char *manifest_dir, const char *state_dir, struct buf *problems,
+int template_build(const char *manifest_dir, const char *state_dir, struct buf *problems,
 	struct err *err) MUST_CHECK;
 
 /* Makes a template from a directory that holds a whole root file system. `m` from manifest_imported. */
-int
-template_import(const struct manifest *m, const char *tree, const char *state_dir,
+int template_import(const struct manifest *m, const char *tree, const char *state_dir,
 	struct err *err) MUST_CHECK;

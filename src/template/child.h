@@ -22,5 +22,4 @@ struct child {
  * not fit) and standard error passes through. Without, both are read for progress, and on
  * failure the last of it is printed to standard error.
  */
-int
-child_run(const struct child *c, struct err *err) MUST_CHECK;
+int child_run(const struct child *c, struct err *err) MUST_CHECK;

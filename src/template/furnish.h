@@ -10,6 +10,5 @@
  * user, fixed /etc files that name nothing of the host, everything owned by root, nothing
  * setuid. `json` is the manifest's text for the image.
  */
-int
-furnish(int root, const struct manifest *m, struct view json, struct tree_count *count,
+int furnish(int root, const struct manifest *m, struct view json, struct tree_count *count,
 	struct err *err) MUST_CHECK;

@@ -12,10 +12,8 @@
 #define IMAGE_EPOCH "1672531200"
 
 /* Writes `image` (a path; must not exist) from the directory `tree`. */
-int
-image_make(const char *tree, const char *image, struct err *err) MUST_CHECK;
+int image_make(const char *tree, const char *image, struct err *err) MUST_CHECK;
 
 /* Digest as text and size of a file. */
-int
-image_digest(int dir, const char *name, char ret_digest[SHA256_TEXT], uint64_t *ret_bytes,
+int image_digest(int dir, const char *name, char ret_digest[SHA256_TEXT], uint64_t *ret_bytes,
 	struct err *err) MUST_CHECK;

@@ -20,8 +20,7 @@ struct options {
 	size_t n_args;
 };
 
-typedef int
-verb_fn(const struct options *o, struct err *err);
+typedef int verb_fn(const struct options *o, struct err *err);
 
 static int
 verb_build(const struct options *o, struct err *err)

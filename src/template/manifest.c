@@ -54,7 +54,7 @@ manifest_sort_env(struct manifest *m)
 int
 strings_add(struct strings *s, struct view v)
 {
-	char **grown, *copy;
+	char **grown;
 
 	s->failed = true;
 	if (s->n >= LIMIT_LIST_ITEMS)
@@ -63,12 +63,10 @@ strings_add(struct strings *s, struct view v)
 	if (grown == NULL)
 		return -ENOMEM;
 	s->v = grown;
-	s->v[s->n] = NULL;
-	copy = strndup((const char *)v.p, v.n);
-	if (copy == NULL)
+	s->v[s->n] = strndup((const char *)v.p, v.n);
+	if (s->v[s->n] == NULL)
 		return -ENOMEM;
-	s->v[s->n++] = copy;
-	s->v[s->n] = NULL;
+	s->v[++s->n] = NULL;
 	s->failed = false;
 	return 0;
 }

@@ -33,10 +33,8 @@ struct manifest {
 	size_t n_finish;
 };
 
-void
-manifest_init(struct manifest *m);
-void
-manifest_done(struct manifest *m);
+void manifest_init(struct manifest *m);
+void manifest_done(struct manifest *m);
 
 static inline void
 manifest_cleanup(struct manifest *m)
@@ -49,43 +47,33 @@ manifest_cleanup(struct manifest *m)
  * Reads the text of `file` (a name for the messages). On refusal *problems holds one line
  * per problem and *err the first; *ret (initialised before) may hold what was read so far.
  */
-int
-manifest_parse(struct view text, const char *file, struct manifest *ret, struct buf *problems,
+int manifest_parse(struct view text, const char *file, struct manifest *ret, struct buf *problems,
 	struct err *err) MUST_CHECK;
 
 /* The manifest of an imported tree: `places` may be empty, then the usual ones are taken. */
-int
-manifest_imported(const char *name, const char *const *places, size_t n_places,
+int manifest_imported(const char *name, const char *const *places, size_t n_places,
 	struct manifest *ret, struct err *err) MUST_CHECK;
 
 /*
  * The manifest as canonical JSON (lib/canon): what its digest is made of and what stands in
  * the image at MANIFEST_IN_IMAGE.
  */
-int
-manifest_json(const struct manifest *m, struct buf *ret, struct err *err) MUST_CHECK;
+int manifest_json(const struct manifest *m, struct buf *ret, struct err *err) MUST_CHECK;
 
 #define MANIFEST_IN_IMAGE "/etc/demilune/template.json"
 
 /* Brings env into the order that manifest_write needs. */
-void
-manifest_sort_env(struct manifest *m);
+void manifest_sort_env(struct manifest *m);
 
 /* The same as a value inside a larger document. */
-void
-manifest_write(const struct manifest *m, struct canon_writer *w);
+void manifest_write(const struct manifest *m, struct canon_writer *w);
 
 /* Appends a copy; -ENOMEM or -E2BIG, and `failed` stays set. */
-int
-strings_add(struct strings *s, struct view v);
-void
-strings_addf(struct strings *s, const char *fmt, ...) PRINTF(2, 3);
-void
-strings_sort(struct strings *s);
-void
-strings_done(struct strings *s);
+int strings_add(struct strings *s, struct view v);
+void strings_addf(struct strings *s, const char *fmt, ...) PRINTF(2, 3);
+void strings_sort(struct strings *s);
+void strings_done(struct strings *s);
 
 /* An array of strings as a value of a document. */
-void
-strings_write(struct canon_writer *w, const struct strings *s);
+void strings_write(struct canon_writer *w, const struct strings *s);
 #define auto_strings __attribute__((cleanup(strings_done)))

@@ -59,8 +59,7 @@ struct reader {
 	struct manifest *out; /* borrowed */
 };
 
-static void
-problem(struct reader *r, yaml_mark_t at, const char *fmt, ...) PRINTF(3, 4);
+static void problem(struct reader *r, yaml_mark_t at, const char *fmt, ...) PRINTF(3, 4);
 
 static void
 problem(struct reader *r, yaml_mark_t at, const char *fmt, ...)
@@ -385,8 +384,7 @@ read_env(struct reader *r, const yaml_node_t *n, const char *what, struct string
 	manifest_sort_env(r->out);
 }
 
-static void
-read_section(struct reader *r, const yaml_node_t *n, enum section section);
+static void read_section(struct reader *r, const yaml_node_t *n, enum section section);
 
 static void
 read_value(struct reader *r, const yaml_node_t *n, const struct key *key)

@@ -4,5 +4,4 @@
 
 #include "lib/base/attr.h"
 
-void
-progress(const char *fmt, ...) PRINTF(1, 2);
+void progress(const char *fmt, ...) PRINTF(1, 2);

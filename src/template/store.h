@@ -26,15 +26,12 @@ struct store {
 };
 
 /* Opens for building: makes what is missing, waits for the lock, removes what was left half-made. */
-int
-store_open(const char *state_dir, struct store *ret, struct err *err) MUST_CHECK;
+int store_open(const char *state_dir, struct store *ret, struct err *err) MUST_CHECK;
 
 /* Opens for list and show; needs no privilege. */
-int
-store_open_read(const char *state_dir, struct store *ret, struct err *err) MUST_CHECK;
+int store_open_read(const char *state_dir, struct store *ret, struct err *err) MUST_CHECK;
 
-void
-store_done(struct store *s);
+void store_done(struct store *s);
 
 static inline void
 store_cleanup(struct store *s)
@@ -44,37 +41,30 @@ store_cleanup(struct store *s)
 #define auto_store __attribute__((cleanup(store_cleanup)))
 
 /* Refuses a name or alias that belongs to another template. */
-int
-store_check_names(const struct store *s, const struct manifest *m, struct err *err) MUST_CHECK;
+int store_check_names(const struct store *s, const struct manifest *m, struct err *err) MUST_CHECK;
 
 /* 1 and the digest when `manifest_digest` was built before and is all there, else 0. */
-int
-store_find_built(const struct store *s, const char *manifest_digest, char ret_digest[SHA256_TEXT],
-	struct err *err) MUST_CHECK;
+int store_find_built(const struct store *s, const char *manifest_digest,
+	char ret_digest[SHA256_TEXT], struct err *err) MUST_CHECK;
 
 /*
  * Moves tmp/image_name in as the image `digest`, with its record. An image that is there
  * already keeps its record.
  */
-int
-store_add(const struct store *s, const char *image_name, const char *digest, struct view record,
+int store_add(const struct store *s, const char *image_name, const char *digest, struct view record,
 	const char *manifest_digest, struct err *err) MUST_CHECK;
 
 /* Lets the name point to the digest, and exactly the aliases of the manifest to the name. */
-int
-store_point(const struct store *s, const struct manifest *m, const char *digest,
+int store_point(const struct store *s, const struct manifest *m, const char *digest,
 	struct err *err) MUST_CHECK;
 
 /* The digest that a name or alias stands for. */
-int
-store_resolve(const struct store *s, const char *name, char ret_digest[SHA256_TEXT],
+int store_resolve(const struct store *s, const char *name, char ret_digest[SHA256_TEXT],
 	struct err *err) MUST_CHECK;
 
 /* The record of a digest. */
-int
-store_record(
+int store_record(
 	const struct store *s, const char *digest, struct buf *ret, struct err *err) MUST_CHECK;
 
 /* Prints one line per template: name, digest, bytes, aliases; tabs between. */
-int
-store_list(const struct store *s, struct err *err) MUST_CHECK;
+int store_list(const struct store *s, struct err *err) MUST_CHECK;

@@ -18,33 +18,27 @@ struct tree_count {
 };
 
 /* Removes dir/name and all below, if it is there. */
-int
-tree_remove(int dir, const char *name, struct err *err) MUST_CHECK;
+int tree_remove(int dir, const char *name, struct err *err) MUST_CHECK;
 
 /* Removes all that is inside of the directory `path` of the tree, if it is there. */
-int
-tree_clear(int root, const char *path, struct tree_count *count, struct err *err) MUST_CHECK;
+int tree_clear(int root, const char *path, struct tree_count *count, struct err *err) MUST_CHECK;
 
 /*
  * Copies what is below `from` to the empty directory `to`: files, directories, symbolic
  * links, hard links as copies. A device, FIFO or socket is an error; /dev, /proc and /sys of
  * the top are left out. Modes lose setuid and setgid, owners become root.
  */
-int
-tree_copy(int from, int to, struct tree_count *count, struct err *err) MUST_CHECK;
+int tree_copy(int from, int to, struct tree_count *count, struct err *err) MUST_CHECK;
 
 /* Everything below (and the root) to root:root, without setuid and setgid; refuses special files. */
-int
-tree_settle(int root, struct tree_count *count, struct err *err) MUST_CHECK;
+int tree_settle(int root, struct tree_count *count, struct err *err) MUST_CHECK;
 
 /* The absolute `path` and its parents as directories 0755. A link or file on the way is an error. */
-int
-tree_mkdir(int root, const char *path, struct err *err) MUST_CHECK;
+int tree_mkdir(int root, const char *path, struct err *err) MUST_CHECK;
 
 /* Replaces the file at absolute `path`; its directory is made if missing. */
-int
-tree_write(int root, const char *path, struct view text, mode_t mode, struct err *err) MUST_CHECK;
+int tree_write(
+	int root, const char *path, struct view text, mode_t mode, struct err *err) MUST_CHECK;
 
 /* Opens below root without following a link anywhere; -1 with errno. */
-int
-tree_open(int root, const char *path, int flags);
+int tree_open(int root, const char *path, int flags);

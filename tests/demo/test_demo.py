@@ -2,12 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The demo's raw material: same bytes every time, files that the template's tools open, a sound table.
 
-Usage: test_demo.py [IMAGE]. IMAGE is the erofs image of the template `python`; with it (as root) the attachments are
-opened by the image's own programs. Prints `ok NAME` or `not ok NAME: why` per case; ends with 1 if any failed.
+Usage: test_demo.py [STATE]. With a state directory that holds the template `python` (as root) attachments are opened
+by the image's own programs. Prints `ok NAME` or `not ok NAME: why` per case; ends with 1 if any failed.
 """
 
 import io
-import os
 import re
 import subprocess
 import sys
@@ -101,7 +100,8 @@ def judge_finds_each_fault() -> None:
 
 
 def opens_in_template() -> None:
-    image = os.path.abspath(sys.argv[1])
+    templates = Path(sys.argv[1]).resolve() / "templates"
+    image = templates / ((templates / "index/python").read_text().strip() + ".erofs")
     for ticket, steps in (("48221", agent.READ[:-1]), ("48222", agent.STEPS_48222[1:])):
         with tempfile.TemporaryDirectory(prefix="demilune-demo-") as scratch:
             root, work = Path(scratch, "root"), Path(scratch, "work")

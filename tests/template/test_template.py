@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """demilune-template against the real mkfs.erofs and real mounts; needs root, no network.
 
-Usage: test_template.py PROGRAM. Prints `ok NAME` or `not ok NAME: why` per case and ends with 1 if any failed.
+Usage: test_template.py PROGRAM [STATE]. With a state directory that holds the template `python`, that is looked at too.
+Prints `ok NAME` or `not ok NAME: why` per case and ends with 1 if any failed.
 The template is made of a few files (and busybox, where installed), so that each case takes a moment.
 """
 
@@ -11,6 +12,7 @@ import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -94,8 +96,17 @@ def same_input_same_image(scratch: Path) -> None:
     check(other != one, "another manifest, but the same digest")
 
 
+def inherited_acl(folder: Path) -> None:
+    """Whatever is made inside gets an access list, which is an extended attribute."""
+    entries = [(1, 7, -1), (2, 7, 1234), (4, 5, -1), (16, 7, -1), (32, 5, -1)]
+    acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
+    os.setxattr(folder, "system.posix_acl_default", acl)
+
+
 def image_content(scratch: Path) -> None:
     state = scratch / "s"
+    (state / "tmp").mkdir(parents=True)
+    inherited_acl(state / "tmp")
     digest = imported(state, "tiny", make_tree(scratch / "a"))
     with mounted(state, digest, scratch) as root:
         for path in root.rglob("*"):
@@ -283,6 +294,35 @@ def one_at_a_time(scratch: Path) -> None:
     check({p.name for p in (state / "templates/index").iterdir()} == {"a", "b"}, "one got lost")
 
 
+def python_template(scratch: Path) -> None:
+    """The real one: nothing of the host in it, nothing set-uid, byte code that is used, all programs there."""
+    state = Path(sys.argv[2]).resolve()
+    digests = {(state / "templates/index" / n).read_text() for n in ("python", "code-interpreter", "ubuntu-24.04")}
+    check(len(digests) == 1, "an alias stands for another template")
+    imports = "import openpyxl, psycopg, pypdf, requests, sqlite3, ssl, ctypes, lzma, bz2"
+    tools = "awk bash bzip2 curl file find git grep gzip jq killall less nc pdftotext pdfinfo pkill ps python3 sed tar"
+    program = (
+        "import sys; sys.dont_write_bytecode = True\n" + imports + "\nimport shutil, json, json.decoder as d\n"
+        f"print([t for t in '{tools} top unzip xz zip'.split() if not shutil.which(t)], psycopg.pq.version() > 0)\n"
+        "print(open(d.__cached__, 'rb').read(8)[4:] == b'\\1\\0\\0\\0')"  # PEP 552: hash based, not checked
+    )
+    with mounted(state, digests.pop().strip(), scratch) as root:
+        for path in root.rglob("*"):
+            st = path.lstat()
+            check(st.st_uid == st.st_gid == (10001 if path == root / "home/agent" else 0), f"owner of {path}")
+            check(not st.st_mode & 0o6000, f"setuid or setgid on {path}")
+            check(path.is_symlink() or not st.st_mode & 0o002 or st.st_mode & 0o1000 != 0, f"open to all: {path}")
+            check(path.is_symlink() or path.is_dir() or path.is_file(), f"special file {path}")
+        check(not any((root / "etc/apt").iterdir()), "the mirror is in the image")
+        names = (root / "etc/hostname").read_text() + (root / "etc/hosts").read_text()
+        check(socket.gethostname() not in names.split(), "the host's name is in the image")
+        inside = f'mount --bind /dev {root}/dev && exec chroot --userspec=10001:10001 {root} /usr/bin/python3 -c "$1"'
+        done = subprocess.run(
+            ["unshare", "--mount", "sh", "-c", inside, "sh", program], capture_output=True, text=True, check=False
+        )
+        check(done.stdout == "[] True\nTrue\n", done.stdout + done.stderr)
+
+
 CASES: list[Callable[[Path], None]] = [
     same_input_same_image,
     image_content,
@@ -304,7 +344,8 @@ def main() -> int:
         print("not ok template: needs root")
         return 1
     failed = 0
-    for case in CASES:
+    cases = CASES + ([python_template] if len(sys.argv) > 2 else [])
+    for case in cases:
         with tempfile.TemporaryDirectory(prefix="demilune-template-") as scratch:
             try:
                 case(Path(scratch))
@@ -312,7 +353,7 @@ def main() -> int:
             except (Failure, OSError, subprocess.SubprocessError, ValueError) as e:
                 failed += 1
                 print(f"not ok {case.__name__}: {e}", flush=True)
-    print(f"{len(CASES) - failed} passed, {failed} failed")
+    print(f"{len(cases) - failed} passed, {failed} failed")
     return 1 if failed else 0
 
 
