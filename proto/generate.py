@@ -80,7 +80,7 @@ class Tables:
 def rows(path: Path) -> list[tuple[str, str, list[str]]]:
     """(place, word, arguments) of each row of a table."""
     text = re.sub(r'/\*.*?\*/', lambda m: "\n" * m.group(0).count("\n"), path.read_text(), flags=re.S)
-    found = []
+    found: list[tuple[str, str, list[str]]] = []
     for number, line in enumerate(text.splitlines(), 1):
         place = f"{path.name}:{number}"
         if not line.strip():
@@ -98,18 +98,18 @@ def rows(path: Path) -> list[tuple[str, str, list[str]]]:
 
 def load() -> Tables:
     t = Tables()
-    for place, word, a in rows(HERE / "edges.def"):
+    for _, _, a in rows(HERE / "edges.def"):
         t.edges[a[0]] = Edge(a[0], a[1], a[2], a[3])
     enum: Enum | None = None
-    for place, word, a in rows(HERE / "enums.def"):
+    for _, word, a in rows(HERE / "enums.def"):
         if word == "ENUM":
             enum = Enum(a[0], a[1])
             t.enums[a[0]] = enum
         elif word == "VALUE" and enum:
             enum.values.append((a[0], a[1]))
-    for place, word, a in rows(HERE / "errors.def"):
+    for _, _, a in rows(HERE / "errors.def"):
         t.errors.append((a[0], int(a[1]), int(a[2]), a[3], a[4]))
-    for place, word, a in rows(HERE / "fds.def"):
+    for _, _, a in rows(HERE / "fds.def"):
         t.fds.append((a[0], a[1], int(a[2]), a[3]))
     load_messages(t, HERE / "messages.def")
     load_messages(t, HERE / "channel.def")
@@ -330,8 +330,8 @@ def source(t: Tables) -> str:
         o.append("}\n")
     o.append("const struct msg_info msg_info[MSG_MAX] = {")
     for m in t.messages:
-        e = t.edges[m.edge]
-        to = e.b if m.sender == e.a else e.a
+        edge = t.edges[m.edge]
+        to = edge.b if m.sender == edge.a else edge.a
         fixed = "true" if all(f.type not in ("str", "blob") for f in m.fields) else "false"
         o.append(f'\t[MSG_{m.name}] = {{"{m.name}", EDGE_{m.edge}, ROOM_{m.sender.upper()}, '
                  f"ROOM_{to.upper()}, {body_max(t, m)}, {m.fds}, {fixed}}},")

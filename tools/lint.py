@@ -65,7 +65,7 @@ def check_rooms() -> Faults:
             first = name.split("/")[0]
             if ".." in name.split("/"):
                 yield f"{place}: includes {name}; paths start at the root"
-            if first in ROOMS + ("agent", "guest") and first != room and not (room == "agent" and first == "guest"):
+            if first in (*ROOMS, "agent", "guest") and first != room and not (room == "agent" and first == "guest"):
                 yield f"{place}: {room} includes {name}, a file of another process"
             if room == "agent" and first == "lib" and name.split("/")[1] not in ("base", "ipc", "channel", "ustar", "jail"):
                 yield f"{place}: the guest agent includes {name}"
