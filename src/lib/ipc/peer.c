@@ -120,6 +120,8 @@ on_writable(struct ev_loop *loop, ev_io *w, int events)
 		queued_free(q);
 	}
 	ev_io_stop(peer->loop, &peer->writable);
+	if (peer->on_drained != NULL)
+		peer->on_drained(peer);
 }
 
 /* The table knows the two ends of an edge: whoever is not `self`. */
