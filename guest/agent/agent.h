@@ -36,5 +36,4 @@ enum agent_exit {
 };
 
 /* serve.c: takes all complete frames. A frame that breaks the table does not return. */
-void
-serve_frames(struct agent *a);
+void serve_frames(struct agent *a);

@@ -5,12 +5,10 @@
 #include "job.h"
 
 /* reaper.c: makes the command, waits for it, kills on order, reports. */
-NORETURN void
-reaper_main(const struct job *j);
+NORETURN void reaper_main(const struct job *j);
 
 /* file_ops.c: does the file operation and reports. */
-NORETURN void
-file_main(const struct job *j);
+NORETURN void file_main(const struct job *j);
 
 /* command.c: what is to be executed, laid out before the process is made. */
 struct command {
@@ -18,16 +16,15 @@ struct command {
 	char **argv;           /* owned: room for two words in front, see argv[0] */
 	char **env;            /* owned */
 	char *path;            /* owned: room for a program's path */
+	const char *cwd;       /* borrowed: the job's path, else its HOME, else "/" */
 	const char *search;    /* borrowed from env: PATH, or the default */
 };
 
 /* 0 or a positive errno. */
-int
-command_make(const struct job *j, struct command *ret) MUST_CHECK;
+int command_make(const struct job *j, struct command *ret) MUST_CHECK;
 
 /*
  * In the process between vfork and execve: gives up everything, executes. Writes errno to *ret_fault, which
  * the parent shares, and ends the process when it cannot.
  */
-NORETURN void
-command_become(const struct command *c, volatile int *ret_fault);
+NORETURN void command_become(const struct command *c, volatile int *ret_fault);

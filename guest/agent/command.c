@@ -47,9 +47,14 @@ command_make(const struct job *j, struct command *ret)
 	c.env = strings(j->spec + argv_n, env_n, 0, &vars);
 	if (c.argv == NULL || c.env == NULL)
 		return ENOMEM;
-	for (size_t i = 0; i < vars; i++)
+	for (size_t i = 0; i < vars; i++) {
 		if (strncmp(c.env[i], "PATH=", 5) == 0)
 			c.search = c.env[i] + 5;
+		if (strncmp(c.env[i], "HOME=", 5) == 0)
+			c.cwd = c.env[i] + 5;
+	}
+	if (j->path[0] != '\0' || c.cwd == NULL || c.cwd[0] == '\0')
+		c.cwd = j->path[0] != '\0' ? j->path : "/";
 	c.path = malloc(strlen(c.search) + strlen(c.argv[2]) + 2);
 	if (c.path == NULL)
 		return ENOMEM;
@@ -117,7 +122,7 @@ become(const struct command *c)
 	if (r < 0)
 		return -r;
 	(void)umask(022); /* has no error */
-	if (j->path[0] != '\0' && chdir(j->path) < 0)
+	if (chdir(c->cwd) < 0)
 		return errno;
 	return j->start.shell ? exec_shell(c) : exec_search(c);
 }

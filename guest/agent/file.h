@@ -23,24 +23,19 @@
 #include <sys/types.h>
 
 /* Opens the guest's root. */
-int
-file_root(void) MUST_CHECK;
+int file_root(void) MUST_CHECK;
 
 /* openat2 as said above, close-on-exec. */
-int
-file_open(int root, const char *path, int flags) MUST_CHECK;
+int file_open(int root, const char *path, int flags) MUST_CHECK;
 
 /* As file_open, but for a regular file or a directory that is not on procfs; *ret_st is its state. */
-int
-file_open_checked(int root, const char *path, int flags, struct stat *ret_st) MUST_CHECK;
+int file_open_checked(int root, const char *path, int flags, struct stat *ret_st) MUST_CHECK;
 
 /* The directory with all its parents, made where missing. A descriptor (O_PATH). */
-int
-file_make_dir(int root, const char *path, mode_t mode, bool *ret_made) MUST_CHECK;
+int file_make_dir(int root, const char *path, mode_t mode, bool *ret_made) MUST_CHECK;
 
 /* The directory in which the last part of the path is or would be, and that part, which is a name. */
-int
-file_parent(int root, char *path, bool make, int *ret_dir, const char **ret_name) MUST_CHECK;
+int file_parent(int root, char *path, bool make, int *ret_dir, const char **ret_name) MUST_CHECK;
 
 /* A regular file in the making: written under a name of its own, then renamed. */
 struct file_new {
@@ -51,24 +46,17 @@ struct file_new {
 };
 
 /* Refuses to replace a directory, or what is neither file nor link; mode 0: that of the file replaced, or 0644. */
-int
-file_new_open(struct file_new *f, int dir, const char *name, mode_t mode) MUST_CHECK;
-int
-file_new_commit(struct file_new *f, const char *name) MUST_CHECK;
-void
-file_new_abandon(struct file_new *f);
+int file_new_open(struct file_new *f, int dir, const char *name, mode_t mode) MUST_CHECK;
+int file_new_commit(struct file_new *f, const char *name) MUST_CHECK;
+void file_new_abandon(struct file_new *f);
 
 /* Writes all to descriptor fd. */
-int
-file_put(int fd, const void *p, size_t n) MUST_CHECK;
+int file_put(int fd, const void *p, size_t n) MUST_CHECK;
 
 /* Bytes of the job's stdin, 0 at its end; -ECANCELED when PID 1 gave an order meanwhile. */
-ssize_t
-file_input(void *p, size_t n) MUST_CHECK;
+ssize_t file_input(void *p, size_t n) MUST_CHECK;
 
 /* file_ops.c and tree.c. */
 struct job;
-int
-tree_down(int root, char *path) MUST_CHECK;
-int
-tree_up(int root, const char *path, uint64_t size_bytes) MUST_CHECK;
+int tree_down(int root, char *path) MUST_CHECK;
+int tree_up(int root, const char *path, uint64_t size_bytes) MUST_CHECK;

@@ -50,37 +50,23 @@ struct job {
 };
 
 /* serve.c: frames. */
-void
-job_start(struct agent *a, uint32_t stream, const struct frame_start *m);
-void
-job_spec(struct job *j, struct view data);
-void
-job_stdin(struct job *j, struct view data);
-void
-job_stdin_end(struct job *j);
-void
-job_signal(struct job *j, uint32_t signal);
-void
-job_resize(struct job *j, uint16_t rows, uint16_t columns);
-void
-job_credit(struct job *j, enum output output, uint32_t bytes);
-struct job *
-job_find(const struct agent *a, uint32_t stream);
+void job_start(struct agent *a, uint32_t stream, const struct frame_start *m);
+void job_spec(struct job *j, struct view data);
+void job_stdin(struct job *j, struct view data);
+void job_stdin_end(struct job *j);
+void job_signal(struct job *j, uint32_t signal);
+void job_resize(struct job *j, uint16_t rows, uint16_t columns);
+void job_credit(struct job *j, enum output output, uint32_t bytes);
+struct job *job_find(const struct agent *a, uint32_t stream);
 
 /* main.c: events, and what is due. */
-void
-job_ready(struct job *j, struct watch *w);
-void
-job_due(struct job *j, uint64_t now_ms);
-void
-job_settle(struct job *j);
+void job_ready(struct job *j, struct watch *w);
+void job_due(struct job *j, uint64_t now_ms);
+void job_settle(struct job *j);
 
 /* When job_due() wants to be called; UINT64_MAX = never. */
-uint64_t
-job_next_due_ms(const struct job *j);
-void
-job_free(struct job *j);
+uint64_t job_next_due_ms(const struct job *j);
+void job_free(struct job *j);
 
 /* launch.c: makes the pipes and the child. 0 or a positive errno. */
-int
-launch(struct job *j) MUST_CHECK;
+int launch(struct job *j) MUST_CHECK;

@@ -39,5 +39,4 @@ struct note {
 };
 
 /* Sends to PID 1; a PID 1 that is gone ends the child. */
-void
-note_send(const struct note *n);
+void note_send(const struct note *n);

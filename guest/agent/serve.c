@@ -19,8 +19,7 @@
 			BAD("%s", err_.text);                      \
 	} while (0)
 
-typedef void
-on_frame_fn(struct agent *a, struct job *j, const struct frame *f);
+typedef void on_frame_fn(struct agent *a, struct job *j, const struct frame *f);
 
 static void
 on_start(struct agent *a, struct job *j, const struct frame *f)

@@ -107,8 +107,7 @@ down_link(struct down *d, int dir, const char *name, const struct stat *st)
 	return put_head(d);
 }
 
-static int
-down_dir(struct down *d, int dir, const char *name, bool top, unsigned depth);
+static int down_dir(struct down *d, int dir, const char *name, bool top, unsigned depth);
 
 static int
 down_one(struct down *d, int dir, const char *name, unsigned depth)

@@ -34,11 +34,8 @@ struct watch {
 };
 
 /* Waits for these events; 0 = none. False when the kernel has no memory for it: try again later. */
-bool
-watch_for(const struct watches *ws, struct watch *w, uint32_t events);
-void
-watch_close(const struct watches *ws, struct watch *w);
+bool watch_for(const struct watches *ws, struct watch *w, uint32_t events);
+void watch_close(const struct watches *ws, struct watch *w);
 
 /* Moves the descriptor out of the watch. */
-int
-watch_take(const struct watches *ws, struct watch *w);
+int watch_take(const struct watches *ws, struct watch *w);

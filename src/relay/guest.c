@@ -11,8 +11,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-typedef int
-on_frame_fn(struct relay *r, struct job *j, const struct frame *f, struct err *err);
+typedef int on_frame_fn(struct relay *r, struct job *j, const struct frame *f, struct err *err);
 
 static int
 on_hello(struct relay *r, struct job *j, const struct frame *f, struct err *err)

@@ -67,63 +67,41 @@ struct job {
 };
 
 /* serve.c: the engine. Negative: the engine broke the protocol. */
-int
-job_start(struct relay *r, const struct msg_job_start *m, struct err *err) MUST_CHECK;
-int
-job_feed(struct job *j, int fd, struct err *err) MUST_CHECK;
-void
-job_signal(struct job *j, uint32_t signal);
-void
-job_recorded(struct job *j);
-void
-job_tell_end(const struct job *j);
-struct job *
-job_find(const struct relay *r, const struct id *id);
-struct job *
-job_find_stream(const struct relay *r, uint32_t stream);
+int job_start(struct relay *r, const struct msg_job_start *m, struct err *err) MUST_CHECK;
+int job_feed(struct job *j, int fd, struct err *err) MUST_CHECK;
+void job_signal(struct job *j, uint32_t signal);
+void job_recorded(struct job *j);
+void job_tell_end(const struct job *j);
+struct job *job_find(const struct relay *r, const struct id *id);
+struct job *job_find_stream(const struct relay *r, uint32_t stream);
 
 /* guest.c: the agent. Negative: the agent broke the protocol. */
-int
-job_output(struct job *j, enum output output, struct view data, struct err *err) MUST_CHECK;
-int
-job_entry(struct job *j, struct view body, const struct frame_entry *m, struct err *err) MUST_CHECK;
-int
-job_take_credit(struct job *j, const struct frame_credit *m, struct err *err) MUST_CHECK;
-int
-job_ended(struct job *j, const struct frame_ended *m, struct err *err) MUST_CHECK;
+int job_output(struct job *j, enum output output, struct view data, struct err *err) MUST_CHECK;
+int job_entry(
+	struct job *j, struct view body, const struct frame_entry *m, struct err *err) MUST_CHECK;
+int job_take_credit(struct job *j, const struct frame_credit *m, struct err *err) MUST_CHECK;
+int job_ended(struct job *j, const struct frame_ended *m, struct err *err) MUST_CHECK;
 
 /* Ends it with all its descendants: timeout, cancellation, a file job whose caller went. */
-void
-job_stop(struct job *j);
-bool
-job_runs(const struct job *j);
-bool
-job_lists(const struct job *j);
+void job_stop(struct job *j);
+bool job_runs(const struct job *j);
+bool job_lists(const struct job *j);
 
 /* Whether the agent waits for the session rather than have bytes dropped. */
-bool
-job_lossless(const struct job *j);
+bool job_lossless(const struct job *j);
 
 /* Moves what can be moved, both ways, and gives credit; flushes the channel. */
-void
-job_pump(struct job *j);
+void job_pump(struct job *j);
 
 /* Forgets recorded jobs that are too old or too many; thaws deadlines. */
-void
-jobs_sweep(struct relay *r);
-void
-jobs_thaw(struct relay *r);
-bool
-jobs_forget_oldest(void *relay);
+void jobs_sweep(struct relay *r);
+void jobs_thaw(struct relay *r);
+bool jobs_forget_oldest(void *relay);
 
 /* input.c */
-void
-input_pump(struct job *j);
+void input_pump(struct job *j);
 
 /* session.c */
-void
-session_attach(struct job *j, int fd, uint64_t stdout_from, uint64_t stderr_from);
-void
-session_pump(struct job *j);
-void
-session_close(struct job *j);
+void session_attach(struct job *j, int fd, uint64_t stdout_from, uint64_t stderr_from);
+void session_pump(struct job *j);
+void session_close(struct job *j);

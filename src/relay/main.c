@@ -3,6 +3,7 @@
  * demilune-relay: one per sandbox. Descriptors as in proto/fds.def; no arguments, no environment. Ends when
  * the supervisor closes its edge, or the agent is lost.
  */
+#include "confine.h"
 #include "job.h"
 
 #include "lib/base/fd.h"
@@ -21,8 +22,6 @@ on_sweep(struct ev_loop *loop, ev_timer *w, int events)
 static int
 relay_init(struct relay *r, struct err *err)
 {
-	if (fd_close_from(FD_RELAY_SUPERVISOR + 1, err) < 0)
-		return err->code;
 	if (fd_set_nonblock(FD_RELAY_CHANNEL, err) < 0 ||
 		fd_set_cloexec(FD_RELAY_CHANNEL, true, err) < 0)
 		return err->code;
@@ -54,7 +53,8 @@ main(void)
 
 	log_name("relay");
 	(void)signal(SIGPIPE, SIG_IGN); /* a write to a closed channel is an error like others */
-	if (relay_init(&relay, &err) < 0)
+	if (fd_close_from(FD_RELAY_SUPERVISOR + 1, &err) < 0 || confine(&err) < 0 ||
+		relay_init(&relay, &err) < 0)
 		log_exit(EXIT_NO_START, "%s", err.text);
 	ev_run(relay.loop, 0);
 	return (int)relay.exit;

@@ -46,23 +46,17 @@ struct relay {
 };
 
 /* serve.c */
-struct ipc_peer *
-serve_engine(struct relay *r, int fd, struct err *err) MUST_CHECK;
-struct ipc_peer *
-serve_supervisor(struct relay *r, int fd, struct err *err) MUST_CHECK;
+struct ipc_peer *serve_engine(struct relay *r, int fd, struct err *err) MUST_CHECK;
+struct ipc_peer *serve_supervisor(struct relay *r, int fd, struct err *err) MUST_CHECK;
 
 /* guest.c: the agent's side. */
-void
-guest_start(struct relay *r);
+void guest_start(struct relay *r);
 
 /* Sends what was put into r->out; called once after it was. */
-void
-guest_flush(struct relay *r);
+void guest_flush(struct relay *r);
 
 /* The agent broke the protocol, or is silent: tells the engine, once, and ends the loop. */
-void
-guest_lost(struct relay *r, enum relay_exit how, const struct err *why);
+void guest_lost(struct relay *r, enum relay_exit how, const struct err *why);
 
 /* While jobs run it must answer. */
-void
-guest_watch(struct relay *r);
+void guest_watch(struct relay *r);

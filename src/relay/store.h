@@ -31,19 +31,15 @@ struct store {
 	bool head_closed;
 };
 
-void
-store_init(struct store *s, struct store_budget *budget, size_t head_max, size_t ring_max);
-void
-store_done(struct store *s);
-void
-store_add(struct store *s, struct view v);
+void store_init(struct store *s, struct store_budget *budget, size_t head_max, size_t ring_max);
+void store_done(struct store *s);
+void store_add(struct store *s, struct view v);
 
 /*
  * What is kept from this offset on, as far as it lies in one piece (borrowed until the next call on s); empty
  * with *ret_gap_end set when the bytes before that offset are lost. `from` is less than seen.
  */
-struct view
-store_at(const struct store *s, uint64_t from, uint64_t *ret_gap_end);
+struct view store_at(const struct store *s, uint64_t from, uint64_t *ret_gap_end);
 
 static inline uint64_t
 store_kept(const struct store *s)

@@ -52,19 +52,28 @@ cgroup_make(struct world *w, unsigned pids)
 	write_text(path, text);
 }
 
+enum { RELAY_UID = 64103 };
+
+static void
+caps_set(uint32_t keep, bool inheritable)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2] = {
+		{.effective = keep, .permitted = keep, .inheritable = inheritable ? keep : 0}};
+
+	need(syscall(SYS_capset, &head, data) == 0, "capset");
+}
+
 static void
 caps_limit(void)
 {
-	const uint64_t keep = 1u << CAP_SETUID | 1u << CAP_SETGID | 1u << CAP_SETPCAP |
+	const uint32_t keep = 1u << CAP_SETUID | 1u << CAP_SETGID | 1u << CAP_SETPCAP |
 			      1u << CAP_KILL;
-	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct data[2] = {
-		{.effective = (uint32_t)keep, .permitted = (uint32_t)keep, .inheritable = 0}};
 
 	for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
-		if ((keep & 1ull << cap) == 0)
+		if (cap >= 32 || (keep & 1u << cap) == 0)
 			need(prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0, "PR_CAPBSET_DROP");
-	need(syscall(SYS_capset, &head, data) == 0, "capset");
+	caps_set(keep, false);
 	need(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, "no_new_privs");
 }
 
@@ -89,8 +98,6 @@ NORETURN static void
 agent_child(const struct world *w, const char *exe, int channel)
 {
 	char path[128];
-	int fds[1] = {channel};
-	struct err err = {0};
 	int program = open(exe, O_RDONLY | O_CLOEXEC);
 	char *argv[] = {(char *)(uintptr_t) "demilune-agent", NULL}, *env[] = {NULL};
 	sigset_t all;
@@ -110,7 +117,6 @@ agent_child(const struct world *w, const char *exe, int channel)
 	program = fcntl(program, F_DUPFD, 100);
 	need(dup2(channel, 3) == 3, "dup2");
 	need(fcntl(program, F_SETFD, FD_CLOEXEC) == 0, "cloexec");
-	(void)fds, (void)err;
 	(void)close_range(4, 99, 0);
 	(void)close_range((unsigned)program + 1, ~0U, 0);
 	(void)syscall(SYS_execveat, program, "", argv, env, AT_EMPTY_PATH);
@@ -140,6 +146,14 @@ relay_start(int channel, int engine, int supervisor)
 	need(pid >= 0, "fork");
 	if (pid > 0)
 		return pid;
+	/* As the supervisor starts it: its own uid, and what it takes to give all up. */
+	need(prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) == 0 &&
+			setresgid(RELAY_UID, RELAY_UID, RELAY_UID) == 0 &&
+			setresuid(RELAY_UID, RELAY_UID, RELAY_UID) == 0,
+		"uid of the relay");
+	caps_set(1u << CAP_SETUID | 1u << CAP_SETGID | 1u << CAP_SETPCAP, true);
+	for (int cap = CAP_SETGID; cap <= CAP_SETPCAP; cap++)
+		need(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) == 0, "ambient");
 	need(fd_arrange(fds, ARRAY_LEN(fds), 3, &err) == 0, err.text);
 	(void)execve(RELAY_PATH, argv, env);
 	need(false, "exec of the relay");

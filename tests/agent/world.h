@@ -56,60 +56,43 @@ struct result {
 	int session; /* -1 when closed */
 };
 
-void
-world_start(struct world *w, const struct world_options *o);
-void
-world_stop(struct world *w);
+void world_start(struct world *w, const struct world_options *o);
+void world_stop(struct world *w);
 
 /* With agent ready; waits for RELAY_READY. */
-void
-world_open(struct world *w);
+void world_open(struct world *w);
 
-void
-result_init(struct result *r);
-void
-result_done(struct result *r);
+void result_init(struct result *r);
+void result_done(struct result *r);
 
 /* A JOB_START with the usual values; args is NULL-terminated, env is PATH. */
-struct msg_job_start
-start_argv(struct world *w, struct buf *room, const char *const *args);
-struct msg_job_start
-start_shell(struct world *w, struct buf *room, const char *command);
-struct msg_job_start
-start_file(struct world *w, enum job_kind kind, const char *path);
+struct msg_job_start start_argv(struct world *w, struct buf *room, const char *const *args);
+struct msg_job_start start_shell(struct world *w, struct buf *room, const char *command);
+struct msg_job_start start_file(struct world *w, enum job_kind kind, const char *path);
 
-void
-world_send(struct world *w, enum msg_type type, struct view body, int fd);
-void
-session_send(struct result *r, enum msg_type type, struct view body);
+void world_send(struct world *w, enum msg_type type, struct view body, int fd);
+void session_send(struct result *r, enum msg_type type, struct view body);
 
 /* JOB_START, and JOB_SESSION when attach. */
-void
-world_begin(struct world *w, const struct msg_job_start *m, bool attach, struct result *r);
-void
-world_attach(struct world *w, struct result *r, uint64_t stdout_from, uint64_t stderr_from);
+void world_begin(struct world *w, const struct msg_job_start *m, bool attach, struct result *r);
+void world_attach(struct world *w, struct result *r, uint64_t stdout_from, uint64_t stderr_from);
 
 /* Takes what comes until done(r) or the time is over; says whether done. */
-bool
-world_until(struct world *w, struct result *r, bool (*done)(const struct result *), unsigned ms);
-bool
-is_complete(const struct result *r); /* JOB_ENDED, and session ended if there was one */
-bool
-is_ended(const struct result *r); /* JOB_ENDED */
+bool world_until(
+	struct world *w, struct result *r, bool (*done)(const struct result *), unsigned ms);
+bool is_complete(const struct result *r); /* JOB_ENDED, and session ended if there was one */
+bool is_ended(const struct result *r);    /* JOB_ENDED */
 
 /* All of it: begin, stdin and its end when `in` is not NULL, until complete. Fails the test after 20 s. */
-void
-world_run(struct world *w, const struct msg_job_start *m, const struct view *in, struct result *r);
-void
-world_shell(struct world *w, const char *command, struct result *r);
+void world_run(
+	struct world *w, const struct msg_job_start *m, const struct view *in, struct result *r);
+void world_shell(struct world *w, const char *command, struct result *r);
 
 /* Reads the next engine message; false after ms. Sets *m, body borrowed until the next call. */
-bool
-engine_next(struct world *w, struct ipc_msg *m, unsigned ms);
+bool engine_next(struct world *w, struct ipc_msg *m, unsigned ms);
 
 /* The relay's exit status, or -1 after ms. */
-int
-relay_wait(struct world *w, unsigned ms);
+int relay_wait(struct world *w, unsigned ms);
 
 #define SEND(w, NAME, name, fd, ...)                          \
 	do {                                                  \

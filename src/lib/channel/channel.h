@@ -31,24 +31,18 @@ struct channel_in {
 	bool guest;    /* the other end is the guest */
 };
 
-void
-channel_in_init(struct channel_in *in, bool other_is_guest);
-void
-channel_in_done(struct channel_in *in);
+void channel_in_init(struct channel_in *in, bool other_is_guest);
+void channel_in_done(struct channel_in *in);
 
 /* One read(2). The number of bytes; -EAGAIN; -EPIPE at the end of the stream; -ENOMEM; another error. */
-int
-channel_in_fill(struct channel_in *in, int fd, struct err *err) MUST_CHECK;
+int channel_in_fill(struct channel_in *in, int fd, struct err *err) MUST_CHECK;
 
 /* Where bytes are put by someone who has no descriptor (fuzzing): room of *ret_n bytes, or NULL. */
-uint8_t *
-channel_in_room(struct channel_in *in, size_t *ret_n);
-void
-channel_in_grew(struct channel_in *in, size_t n);
+uint8_t *channel_in_room(struct channel_in *in, size_t *ret_n);
+void channel_in_grew(struct channel_in *in, size_t n);
 
 /* 1 with the next frame, 0 when it is not complete, -EBADMSG. */
-int
-channel_in_next(struct channel_in *in, struct frame *ret, struct err *err) MUST_CHECK;
+int channel_in_next(struct channel_in *in, struct frame *ret, struct err *err) MUST_CHECK;
 
 /* Frames on their way out. */
 struct channel_out {
@@ -56,10 +50,8 @@ struct channel_out {
 	size_t at; /* bytes of b that were sent */
 };
 
-void
-channel_out_init(struct channel_out *out, size_t max);
-void
-channel_out_done(struct channel_out *out);
+void channel_out_init(struct channel_out *out, size_t max);
+void channel_out_done(struct channel_out *out);
 
 static inline size_t
 channel_out_left(const struct channel_out *out)
@@ -68,28 +60,24 @@ channel_out_left(const struct channel_out *out)
 }
 
 /* Sends what it can. 0: all is sent; -EAGAIN; -EPIPE or another error: the channel is of no use. */
-int
-channel_out_flush(struct channel_out *out, int fd, struct err *err) MUST_CHECK;
+int channel_out_flush(struct channel_out *out, int fd, struct err *err) MUST_CHECK;
 
 /*
  * Appends one frame; a frame that does not fit or finds no memory fails the buffer (buf_check(&out->b)), and
  * the channel is lost then.
  */
-void
-channel_put(struct channel_out *out, enum frame_type type, uint32_t stream, struct view body);
+void channel_put(struct channel_out *out, enum frame_type type, uint32_t stream, struct view body);
 
 /* A frame with one blob field. */
-void
-channel_put_data(struct channel_out *out, enum frame_type type, uint32_t stream, struct view data);
+void channel_put_data(
+	struct channel_out *out, enum frame_type type, uint32_t stream, struct view data);
 
 /*
  * The same without a copy: room for at most n bytes (n <= CHANNEL_DATA_MAX), or NULL with the buffer not
  * failed; after n bytes were written there, commit makes the frame. Nothing may be put in between.
  */
-uint8_t *
-channel_data_room(struct channel_out *out, size_t n);
-void
-channel_data_commit(struct channel_out *out, enum frame_type type, uint32_t stream, size_t n);
+uint8_t *channel_data_room(struct channel_out *out, size_t n);
+void channel_data_commit(struct channel_out *out, enum frame_type type, uint32_t stream, size_t n);
 
 /* CHANNEL_PUT(out, stream, ENDED, ended, {.code = 0}) */
 #define CHANNEL_PUT(out, stream, NAME, name, ...)                              \

@@ -21,5 +21,4 @@ struct ustar_block {
 _Static_assert(sizeof(struct ustar_block) == USTAR_BLOCK, "a ustar header is one block");
 
 /* Sum of all bytes with the checksum field as blanks. */
-uint32_t
-ustar_checksum(const uint8_t block[static USTAR_BLOCK]);
+uint32_t ustar_checksum(const uint8_t block[static USTAR_BLOCK]);

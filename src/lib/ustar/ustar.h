@@ -67,25 +67,21 @@ struct ustar_reader {
 	bool in_file, failed;
 };
 
-void
-ustar_reader_init(struct ustar_reader *r, const struct ustar_bounds *bounds);
+void ustar_reader_init(struct ustar_reader *r, const struct ustar_bounds *bounds);
 
 /*
  * Takes bytes from the front of *in until there is something to tell: enum ustar_event, *ret_data for
  * USTAR_DATA (borrowed from *in), or negative: -EBADMSG for a broken archive, -E2BIG above a bound. After
  * an error only errors follow.
  */
-int
-ustar_next(
+int ustar_next(
 	struct ustar_reader *r, struct view *in, struct view *ret_data, struct err *err) MUST_CHECK;
 
 /* 0 when the archive was complete, else -EBADMSG: said when there is no more input. */
-int
-ustar_reader_end(const struct ustar_reader *r, struct err *err) MUST_CHECK;
+int ustar_reader_end(const struct ustar_reader *r, struct err *err) MUST_CHECK;
 
 /* -ENAMETOOLONG or -EFBIG when the entry has no ustar form, -EINVAL when it breaks the rules above. */
-int
-ustar_put(const struct ustar_entry *e, uint8_t ret_block[static USTAR_BLOCK],
+int ustar_put(const struct ustar_entry *e, uint8_t ret_block[static USTAR_BLOCK],
 	struct err *err) MUST_CHECK;
 
 /* Zero bytes that follow content of this size. */
@@ -96,9 +92,7 @@ ustar_padding(uint64_t size)
 }
 
 /* Whether a path is one that this format carries: see the top. "" is not. */
-bool
-ustar_path_ok(struct view path);
+bool ustar_path_ok(struct view path);
 
 /* Whether a symlink at `path` with this target stays in the tree, by its text. */
-bool
-ustar_link_stays(struct view path, struct view target);
+bool ustar_link_stays(struct view path, struct view target);
