@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Refusals; see engine.h. */
+#include "engine/engine.h"
+
+#include "lib/base/log.h"
+
+#include <errno.h>
+
+/* Faults of the host that the caller should hear of in their own words. */
+static void
+fault(const struct err *err, enum error *ret_error, const char **ret_text)
+{
+	if (err->code == -ENOSPC) {
+		*ret_error = ERROR_UNAVAILABLE;
+		*ret_text = "the disk of the host is full; nothing was done, because it could not be recorded";
+		return;
+	}
+	*ret_error = ERROR_INTERNAL;
+	*ret_text = "the engine failed at this request; its log says more";
+}
+
+void
+answer_refused(struct engine *e, struct reply to, const struct err *err)
+{
+	enum error error = ERROR_INTERNAL;
+	const char *text = err->text;
+	uint32_t retry_after_ms = 0;
+
+	if (err->code < -REFUSAL_BASE) {
+		error = (enum error)(-err->code - REFUSAL_BASE);
+		must(error_info(error) != NULL);
+	} else {
+		log_line("request refused: %s", err->text);
+		fault(err, &error, &text);
+	}
+	if (error == ERROR_RATE || error == ERROR_UNAVAILABLE)
+		retry_after_ms = 1000;
+	REPLY(e, to, REFUSED, refused,
+		{.error = (uint16_t)error, .retry_after_ms = retry_after_ms, .text = view_str(text)});
+}

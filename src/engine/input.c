@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stored inputs; see input.h. */
+#include "engine/input.h"
+
+#include "engine/job.h"
+#include "engine/limits.h"
+#include "engine/task.h"
+#include "lib/base/clock.h"
+#include "lib/base/fd.h"
+#include "lib/base/hex.h"
+#include "lib/base/log.h"
+#include "lib/base/sha256.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { TEMPORARY_NAME = 32 };
+
+/* One that is being written by the api, then copied by us. */
+struct upload {
+	struct link link;
+	struct reply to;        /* the tag names the upload */
+	struct principal who;
+	struct id task;
+	char path[4097];
+	uint32_t mode;
+	uint64_t size;          /* as announced, then as found */
+	uint64_t deadline_ms;   /* monotonic */
+	int fd;                 /* owned: what the api writes; its name is removed already */
+	int copy;               /* owned: ours; -1 until INPUT_CLOSE */
+	char copy_name[TEMPORARY_NAME];
+	uint64_t done;          /* bytes copied */
+	struct sha256 hash;
+};
+
+static void
+temporary_name(char *ret)
+{
+	char text[ID_TEXT];
+	struct id id;
+
+	id_new(&id);
+	id_text(&id, "tmp_", text);
+	(void)snprintf(ret, TEMPORARY_NAME, "%s", text);
+}
+
+int
+inputs_open(struct engine *e, struct err *err)
+{
+	DIR *dir;
+	int copy;
+
+	if (mkdirat(e->engine_fd, "inputs", 0700) < 0 && errno != EEXIST)
+		return err_errno(err, "make inputs/");
+	e->inputs_fd = openat(e->engine_fd, "inputs", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	copy = e->inputs_fd < 0 ? -1 : openat(e->inputs_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	dir = copy < 0 ? NULL : fdopendir(copy);
+	if (dir == NULL)
+		return err_errno(err, "open inputs/");
+	for (struct dirent *d = readdir(dir); d != NULL; d = readdir(dir))
+		if (strncmp(d->d_name, "tmp_", 4) == 0 && unlinkat(e->inputs_fd, d->d_name, 0) < 0)
+			log_line("a half-made input stays: %s", d->d_name);
+	(void)closedir(dir); /* it was only read */
+	return 0;
+}
+
+static void
+upload_free(struct engine *e, struct upload *u)
+{
+	list_remove(&u->link);
+	e->uploads_n--;
+	if (u->copy >= 0) {
+		(void)unlinkat(e->inputs_fd, u->copy_name, 0); /* gone if it was renamed: then nothing is to do */
+		(void)close(u->copy);                          /* a failed write was noticed by fsync */
+	}
+	if (u->fd >= 0)
+		(void)close(u->fd); /* temporary */
+	free(u);
+}
+
+void
+uploads_drop(struct engine *e)
+{
+	list_each(u, &e->uploads, struct upload, link)
+		upload_free(e, u);
+	ev_timer_stop(e->loop, &e->slice);
+}
+
+void
+uploads_tick(struct engine *e, uint64_t now_ms)
+{
+	struct err err;
+
+	(void)REFUSE(&err, BAD_REQUEST, "the input did not come in time and was given up");
+	list_each(u, &e->uploads, struct upload, link)
+		if (now_ms >= u->deadline_ms) {
+			answer_refused(e, u->to, &err);
+			upload_free(e, u);
+		}
+}
+
+/* ---- open ---- */
+
+static bool
+path_ok(struct view path)
+{
+	return path.n > 1 && path.n <= 4096 && path.p[0] == '/' && path.p[path.n - 1] != '/';
+}
+
+/* Bytes and number of the task's inputs without this path, those under way included. */
+static int
+check_room(struct engine *e, const struct id *task, struct view path, uint64_t size, struct err *err)
+{
+	uint64_t bytes, n, max = e->settings.task_max_input_bytes;
+	auto_query struct query q = query_of(e->store, Q_INPUT_SUM);
+	int r;
+
+	arg_id(&q, task);
+	arg_view(&q, path);
+	r = query_one(&q, err);
+	if (r < 0)
+		return r;
+	bytes = col_u64(&q);
+	n = col_u64(&q);
+	list_each(u, &e->uploads, struct upload, link)
+		if (id_eq(&u->task, task)) {
+			bytes += u->size;
+			n++;
+		}
+	if (n >= LIMIT_INPUTS_PER_TASK)
+		return REFUSE(err, QUOTA, "a task has at most %u inputs", (unsigned)LIMIT_INPUTS_PER_TASK);
+	if (size > max || bytes > max - size)
+		return REFUSE(err, TOO_LARGE, "the inputs of a task may have %" PRIu64 " bytes together", max);
+	return 0;
+}
+
+/* A file without a name, that two descriptors reach. */
+static int
+unnamed_file(struct engine *e, struct err *err)
+{
+	int fd = openat(e->inputs_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	return fd < 0 ? err_errno(err, "make a file for an input") : fd;
+}
+
+static int
+upload_new(struct engine *e, const struct principal *p, const struct msg_input_open *m, struct reply to,
+	struct upload **ret, struct err *err)
+{
+	struct upload *u = calloc(1, sizeof(*u));
+	int fd = u == NULL ? err_set(err, -ENOMEM, "no memory for an input") : unnamed_file(e, err);
+
+	if (fd < 0) {
+		free(u);
+		return fd;
+	}
+	u->fd = fd;
+	u->copy = -1;
+	u->to = to;
+	u->who = *p;
+	u->task = m->task;
+	memcpy(u->path, m->path.p, m->path.n);
+	u->mode = m->mode;
+	u->size = m->size_bytes;
+	u->deadline_ms = clock_mono_ms() + LIMIT_UPLOAD_MS;
+	list_append(&e->uploads, &u->link);
+	e->uploads_n++;
+	if (!ev_is_active(&e->tick))
+		ev_timer_again(e->loop, &e->tick);
+	*ret = u;
+	return 0;
+}
+
+int
+on_input_open(struct engine *e, struct reply to, const struct msg_input_open *m, struct err *err)
+{
+	auto_task struct task t;
+	struct principal p;
+	struct upload *u;
+	int r;
+
+	task_init(&t, e);
+	r = caller_find(e, &m->caller, &p, err);
+	if (r == 0)
+		r = task_find(&t, &p, &m->task, err);
+	if (r == 0)
+		r = task_check_open(&t, err);
+	if (r == 0 && !path_ok(m->path))
+		r = REFUSE(err, BAD_REQUEST, "the path of an input must be absolute and name a file");
+	if (r == 0 && m->mode > 0777)
+		r = REFUSE(err, BAD_REQUEST, "mode: at most 0777");
+	if (r == 0 && e->uploads_n >= LIMIT_UPLOADS)
+		r = REFUSE(err, RATE, "too many inputs are being stored; try again in a moment");
+	if (r == 0)
+		r = check_room(e, &m->task, m->path, m->size_bytes, err);
+	if (r == 0)
+		r = upload_new(e, &p, m, to, &u, err);
+	if (r < 0)
+		return r;
+	if (reply_alive(e, to))
+		IPC_SEND_FD(e->api, to.tag, INPUT_FILE, input_file, u->fd, {0});
+	return 0;
+}
+
+/* ---- close ---- */
+
+static void
+put_input(struct canon_writer *w, const void *arg)
+{
+	const struct upload *u = arg;
+	uint8_t digest[32];
+	struct sha256 hash = u->hash;
+
+	sha256_end(&hash, digest);
+	put_digest(w, "content", digest);
+	put_u64(w, "mode", u->mode);
+	put_str(w, "path", u->path);
+	put_u64(w, "size_bytes", u->size);
+}
+
+static int
+insert(struct engine *e, const struct upload *u, const uint8_t content[static 32], struct err *err)
+{
+	auto_query struct query q = query_of(e->store, Q_INPUT_PUT);
+
+	arg_id(&q, &u->task);
+	arg_text(&q, u->path);
+	arg_u64(&q, u->mode);
+	arg_u64(&q, u->size);
+	arg_digest(&q, content);
+	arg_u64(&q, clock_real_ms());
+	return query_run(&q, err);
+}
+
+/* The file is on disk under its name before the row says that it is. */
+static int
+keep(struct engine *e, struct upload *u, const uint8_t content[static 32], struct err *err)
+{
+	char name[SHA256_TEXT];
+
+	hex_encode(content, 32, name);
+	if (fchmod(u->copy, 0400) < 0 || fsync(u->copy) < 0 ||
+		renameat(e->inputs_fd, u->copy_name, e->inputs_fd, name) < 0 || fsync(e->inputs_fd) < 0)
+		return err_errno(err, "store an input");
+	return 0;
+}
+
+static int
+record(struct engine *e, struct upload *u, const struct task *t, const uint8_t content[static 32],
+	struct err *err)
+{
+	const struct audit_event ev = {.event = "input.store",
+		.tenant = t->tenant,
+		.task = &t->id,
+		.who = &u->who,
+		.data = put_input,
+		.arg = u};
+	auto_tx struct tx tx = {0};
+	int r = tx_begin(&tx, e->store, err);
+
+	if (r == 0)
+		r = insert(e, u, content, err);
+	if (r == 0)
+		r = audit_append(e, &ev, err);
+	if (r == -EILSEQ || r == -E2BIG || r == -ENOBUFS)
+		return REFUSE(err, BAD_REQUEST, "a path that cannot be recorded (too long, or not plain text)");
+	return r == 0 ? tx_commit(&tx, err) : r;
+}
+
+/* All bytes are copied. */
+static int
+finish(struct engine *e, struct upload *u, struct err *err)
+{
+	auto_task struct task t;
+	struct sha256 hash = u->hash;
+	uint8_t content[32];
+	int r;
+
+	task_init(&t, e);
+	sha256_end(&hash, content);
+	r = task_load(&t, &u->task, err);
+	if (r == 0)
+		r = task_check_open(&t, err);
+	if (r == 0)
+		r = keep(e, u, content, err);
+	if (r == 0)
+		r = record(e, u, &t, content, err);
+	if (r < 0)
+		return r;
+	store_sync(e->store);
+	struct msg_input_row row = {.path = view_str(u->path), .mode = u->mode, .size_bytes = u->size};
+	memcpy(row.content, content, 32);
+	REPLY(e, u->to, INPUT_ROW, input_row, row);
+	return 0;
+}
+
+/* The next bytes; 1 when there are more. */
+static int
+copy_slice(struct upload *u, struct err *err)
+{
+	static uint8_t room[65536];
+	uint64_t end = u->done + LIMIT_SLICE_BYTES;
+
+	while (u->done < u->size && u->done < end) {
+		uint64_t left = u->size - u->done;
+		ssize_t n = pread(u->fd, room, left < sizeof(room) ? (size_t)left : sizeof(room), (off_t)u->done);
+
+		if (n < 0)
+			return err_errno(err, "read an input");
+		if (n == 0)
+			return REFUSE(err, BAD_REQUEST, "the input became shorter while it was stored");
+		sha256_add(&u->hash, room, (size_t)n);
+		if (fd_write_all(u->copy, room, (size_t)n, err) < 0)
+			return err->code;
+		u->done += (uint64_t)n;
+	}
+	return u->done < u->size;
+}
+
+void
+uploads_slice(struct engine *e)
+{
+	bool more = false;
+
+	list_each(u, &e->uploads, struct upload, link)
+	{
+		struct err err;
+		int r;
+
+		if (u->copy < 0)
+			continue;
+		r = copy_slice(u, &err);
+		if (r == 0)
+			r = finish(e, u, &err);
+		if (r > 0) {
+			more = true;
+			continue;
+		}
+		if (r < 0)
+			answer_refused(e, u->to, &err);
+		upload_free(e, u);
+	}
+	if (!more)
+		ev_timer_stop(e->loop, &e->slice);
+}
+
+static struct upload *
+find(struct engine *e, struct reply to)
+{
+	list_each(u, &e->uploads, struct upload, link)
+		if (u->to.tag == to.tag && u->to.generation == to.generation && u->copy < 0)
+			return u;
+	return NULL;
+}
+
+static int
+begin_copy(struct engine *e, struct upload *u, struct err *err)
+{
+	struct stat st;
+
+	if (fstat(u->fd, &st) < 0)
+		return err_errno(err, "look at an input");
+	if (st.st_size < 0 || (uint64_t)st.st_size != u->size)
+		return REFUSE(err, BAD_REQUEST, "the input has %lld bytes, %" PRIu64 " were announced",
+			(long long)st.st_size, u->size);
+	temporary_name(u->copy_name);
+	u->copy = openat(e->inputs_fd, u->copy_name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (u->copy < 0)
+		return err_errno(err, "store an input");
+	sha256_init(&u->hash);
+	ev_timer_again(e->loop, &e->slice);
+	return 0;
+}
+
+int
+on_input_close(struct engine *e, struct reply to, const struct msg_input_close *m, struct err *err)
+{
+	struct upload *u = find(e, to);
+	int r;
+
+	if (u == NULL)
+		return REFUSE(err, BAD_REQUEST, "no input is being stored with this request");
+	if (!m->complete)
+		r = REFUSE(err, BAD_REQUEST, "the input was given up by its sender");
+	else
+		r = begin_copy(e, u, err);
+	if (r < 0)
+		upload_free(e, u);
+	return r;
+}
+
+/* ---- list and feed ---- */
+
+int
+on_input_list(struct engine *e, struct reply to, const struct msg_input_list *m, struct err *err)
+{
+	auto_task struct task t;
+	struct principal p;
+	int r;
+
+	task_init(&t, e);
+	r = caller_find(e, &m->caller, &p, err);
+	if (r == 0)
+		r = task_find(&t, &p, &m->task, err);
+	if (r < 0)
+		return r;
+	auto_query struct query q = query_of(e->store, Q_INPUT_LIST);
+	arg_id(&q, &m->task);
+	for (r = query_next(&q, err); r > 0; r = query_next(&q, err)) {
+		struct msg_input_row row = {0};
+
+		(void)col_u64(&q);
+		row.path = col_view(&q);
+		row.mode = (uint32_t)col_u64(&q);
+		row.size_bytes = col_u64(&q);
+		col_digest(&q, row.content);
+		REPLY(e, to, INPUT_ROW, input_row, row);
+	}
+	if (r == 0)
+		REPLY(e, to, END, end, {.more = false});
+	return r;
+}
+
+int
+input_feed_next(struct sandbox *s, struct err *err)
+{
+	struct engine *e = s->engine;
+	char name[SHA256_TEXT], path[4097];
+	uint8_t content[32];
+	uint64_t seq, size;
+	uint32_t mode;
+	int r;
+
+	{
+		auto_query struct query q = query_of(e->store, Q_INPUT_NEXT);
+
+		arg_id(&q, &s->task);
+		arg_u64(&q, s->input_seq);
+		r = query_next(&q, err);
+		if (r <= 0)
+			return r;
+		seq = col_u64(&q);
+		col_text(&q, path, sizeof(path));
+		mode = (uint32_t)col_u64(&q);
+		size = col_u64(&q);
+		col_digest(&q, content);
+	}
+	hex_encode(content, 32, name);
+	auto_fd int fd = openat(e->inputs_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return err_errno(err, "open a stored input");
+	s->input_seq = seq;
+	s->deadline_ms = clock_mono_ms() + LIMIT_STEP_MS;
+	r = job_feed_input(s, view_str(path), mode, size, content, fd, err);
+	return r < 0 ? r : 1;
+}

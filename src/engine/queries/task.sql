@@ -1,0 +1,61 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Tasks, their labels and inputs.
+
+-- TASK_INSERT: a new task
+INSERT INTO task (id, tenant, template, state, implicit, created_ms, memory_bytes, disk_bytes, disk_inodes,
+	pids, cpu_milli, open_files, ttl_ms, idle_ms, labels)
+VALUES (?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- LABEL_INSERT: a label of the task that was just made
+INSERT INTO label (task, key, value) VALUES (?, ?, ?);
+
+-- TASK_GET: all that a step needs
+SELECT seq, id, tenant, template, state, implicit, created_ms, closed_ms, memory_bytes, disk_bytes,
+	disk_inodes, pids, cpu_milli, open_files, ttl_ms, idle_ms, labels
+FROM task WHERE id = ?;
+
+-- TASK_BY_TICKET: the newest task with this ticket, of a tenant or (empty) of all
+SELECT t.id FROM label AS l JOIN task AS t ON t.seq = l.task
+WHERE l.key = 'ticket' AND l.value = ?1 AND (?2 = '' OR t.tenant = ?2)
+ORDER BY l.task DESC LIMIT 1;
+
+-- TASK_PAGE: newest first, older than a number
+SELECT id FROM task WHERE tenant = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT ?3;
+
+-- TASK_PAGE_ALL: the same over all tenants
+SELECT id FROM task WHERE seq < ?1 ORDER BY seq DESC LIMIT ?2;
+
+-- TASK_PAGE_LABEL: the same with a label; tenant empty = all
+SELECT t.id FROM label AS l JOIN task AS t ON t.seq = l.task
+WHERE l.key = ?1 AND l.value = ?2 AND (?3 = '' OR t.tenant = ?3) AND l.task < ?4
+ORDER BY l.task DESC LIMIT ?5;
+
+-- TASK_STATE: a step
+UPDATE task SET state = ?, closed_ms = ? WHERE id = ?;
+
+-- TASK_COUNT_EXPLICIT: open tasks that a tenant made for themselves
+SELECT count(*) FROM task WHERE tenant = ? AND state = 'open' AND implicit = 0;
+
+-- TASK_COUNT_OPEN: for the health answer
+SELECT count(*) FROM task WHERE state <> 'closed';
+
+-- TASK_NUMBERS: what belongs to it
+SELECT (SELECT count(*) FROM sandbox WHERE task = ?1), (SELECT count(*) FROM job WHERE task = ?1),
+	(SELECT count(*) FROM input WHERE task = ?1), (SELECT records FROM chain WHERE id = ?1);
+
+-- TASK_RESIDUE: does anything of its sandboxes still stand
+SELECT count(*) FROM sandbox WHERE task = ? AND residue = 1;
+
+-- INPUT_PUT: a stored input; the same path again replaces it
+INSERT INTO input (task, path, mode, size_bytes, content, created_ms) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (task, path) DO UPDATE SET mode = excluded.mode, size_bytes = excluded.size_bytes,
+	content = excluded.content, created_ms = excluded.created_ms;
+
+-- INPUT_LIST: in the order in which they came
+SELECT seq, path, mode, size_bytes, content FROM input WHERE task = ? ORDER BY seq;
+
+-- INPUT_NEXT: the one after a number
+SELECT seq, path, mode, size_bytes, content FROM input WHERE task = ? AND seq > ? ORDER BY seq LIMIT 1;
+
+-- INPUT_SUM: bytes and number without this path
+SELECT coalesce(sum(size_bytes), 0), count(*) FROM input WHERE task = ? AND path <> ?;

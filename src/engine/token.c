@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tokens; see token.h. */
+#include "engine/token.h"
+
+#include "engine/limits.h"
+#include "lib/base/clock.h"
+#include "lib/base/name.h"
+
+#include <errno.h>
+
+/* A token in memory: what the row and the record say. */
+struct token {
+	char prefix[17], tenant[TENANT_BYTES], template[64];
+	struct view label;
+	uint64_t created_ms, expires_ms;
+};
+
+int
+on_whoami(struct engine *e, struct reply to, const struct msg_whoami *m, struct err *err)
+{
+	struct principal p;
+	int r = caller_find(e, &m->caller, &p, err);
+
+	if (r == 0)
+		REPLY(e, to, PRINCIPAL, principal,
+			{.name = view_str(p.name),
+				.tenant = view_str(p.tenant),
+				.admin = p.admin,
+				.template = view_str(p.template),
+				.expires_ms = p.expires_ms});
+	return r;
+}
+
+static void
+put_token(struct canon_writer *w, const void *arg)
+{
+	const struct token *t = arg;
+
+	put_u64(w, "expires_ms", t->expires_ms);
+	put_view(w, "label", t->label);
+	put_str(w, "prefix", t->prefix);
+	put_str(w, "template", t->template);
+}
+
+static int
+record(struct engine *e, const char *event, const struct token *t, const struct principal *who, struct err *err)
+{
+	const struct audit_event ev = {
+		.event = event, .tenant = t->tenant, .who = who, .data = put_token, .arg = t};
+
+	return audit_append(e, &ev, err);
+}
+
+static int
+check_count(struct engine *e, const char *tenant, struct err *err)
+{
+	auto_query struct query q = query_of(e->store, Q_TOKEN_COUNT);
+	int r;
+
+	arg_text(&q, tenant);
+	r = query_one(&q, err);
+	if (r == 0 && col_u64(&q) >= LIMIT_TOKENS_PER_TENANT)
+		return REFUSE(err, QUOTA, "the tenant has %u tokens; revoke one first",
+			(unsigned)LIMIT_TOKENS_PER_TENANT);
+	return r;
+}
+
+static bool
+prefix_ok(struct view v)
+{
+	if (v.n < 4 || v.n > 16)
+		return false;
+	for (size_t i = 0; i < v.n; i++)
+		if ((v.p[i] < 'a' || v.p[i] > 'z') && (v.p[i] < '0' || v.p[i] > '9') && v.p[i] != '_')
+			return false;
+	return true;
+}
+
+/* A token never gives more than its maker has: same tenant, same template, no longer life. */
+static int
+compose(const struct principal *p, const struct msg_token_create *m, struct token *t, struct err *err)
+{
+	struct view template = m->template;
+	int r = caller_tenant(p, m->tenant, t->tenant, err);
+
+	if (r < 0)
+		return r;
+	t->label = m->label;
+	t->created_ms = clock_real_ms();
+	t->expires_ms = m->expires_ms;
+	if (!prefix_ok(m->prefix) || digest_is_zero(m->token))
+		return REFUSE(err, BAD_REQUEST, "a token without prefix or digest");
+	if (t->expires_ms != 0 && (t->expires_ms <= t->created_ms || t->expires_ms > INT64_MAX))
+		return REFUSE(err, BAD_REQUEST, "the token would have expired already");
+	if (p->template[0] != '\0') {
+		if (template.n != 0 && !view_is(template, p->template))
+			return REFUSE(err, FORBIDDEN, "the token is for the template %s only", p->template);
+		template = view_str(p->template);
+	}
+	if (template.n != 0 && !name_ok(template))
+		return REFUSE(err, BAD_REQUEST, "a template is a name of 1 to 63 of a-z 0-9 . _ -");
+	if (p->expires_ms != 0 && (t->expires_ms == 0 || t->expires_ms > p->expires_ms))
+		t->expires_ms = p->expires_ms;
+	memcpy(t->prefix, m->prefix.p, m->prefix.n);
+	if (template.n != 0)
+		memcpy(t->template, template.p, template.n);
+	return 0;
+}
+
+static int
+known(struct engine *e, const char *prefix, const uint8_t digest[static 32], struct err *err)
+{
+	auto_query struct query by_prefix = query_of(e->store, Q_TOKEN_BY_PREFIX);
+	auto_query struct query by_digest = query_of(e->store, Q_TOKEN_BY_DIGEST);
+	int r;
+
+	arg_text(&by_prefix, prefix);
+	arg_digest(&by_digest, digest);
+	r = query_next(&by_prefix, err);
+	if (r == 0)
+		r = query_next(&by_digest, err);
+	return r <= 0 ? r : REFUSE(err, CONFLICT, "there is such a token already; make another one");
+}
+
+static int
+insert(struct engine *e, const struct token *t, const uint8_t digest[static 32], struct err *err)
+{
+	auto_query struct query q = query_of(e->store, Q_TOKEN_INSERT);
+
+	arg_text(&q, t->prefix);
+	arg_digest(&q, digest);
+	arg_text(&q, t->tenant);
+	arg_view(&q, t->label);
+	arg_text(&q, t->template);
+	arg_u64(&q, t->created_ms);
+	arg_u64(&q, t->expires_ms);
+	return query_run(&q, err);
+}
+
+int
+on_token_create(struct engine *e, struct reply to, const struct msg_token_create *m, struct err *err)
+{
+	struct token t = {0};
+	struct principal p;
+	auto_tx struct tx tx = {0};
+	int r = caller_find(e, &m->caller, &p, err);
+
+	if (r == 0)
+		r = compose(&p, m, &t, err);
+	if (r == 0)
+		r = check_count(e, t.tenant, err);
+	if (r == 0)
+		r = known(e, t.prefix, m->token, err);
+	if (r == 0)
+		r = tx_begin(&tx, e->store, err);
+	if (r == 0)
+		r = insert(e, &t, m->token, err);
+	if (r == 0)
+		r = record(e, "token.create", &t, &p, err);
+	if (r == 0)
+		r = tx_commit(&tx, err);
+	if (r < 0)
+		return r;
+	store_sync(e->store);
+	REPLY(e, to, TOKEN_ROW, token_row,
+		{.prefix = view_str(t.prefix),
+			.label = t.label,
+			.tenant = view_str(t.tenant),
+			.template = view_str(t.template),
+			.created_ms = t.created_ms,
+			.expires_ms = t.expires_ms});
+	return 0;
+}
+
+int
+on_token_list(struct engine *e, struct reply to, const struct msg_token_list *m, struct err *err)
+{
+	struct principal p;
+	int r = caller_find(e, &m->caller, &p, err);
+
+	if (r < 0)
+		return r;
+	auto_query struct query q = query_of(e->store, Q_TOKEN_LIST);
+	arg_text(&q, p.tenant);
+	arg_u64(&q, 4096); /* rows; 2 MiB at most */
+	for (r = query_next(&q, err); r > 0; r = query_next(&q, err)) {
+		struct msg_token_row row = {.prefix = col_view(&q)};
+
+		row.label = col_view(&q);
+		row.tenant = col_view(&q);
+		row.template = col_view(&q);
+		row.created_ms = col_u64(&q);
+		row.expires_ms = col_u64(&q);
+		row.revoked_ms = col_u64(&q);
+		row.used_ms = col_u64(&q);
+		REPLY(e, to, TOKEN_ROW, token_row, row);
+	}
+	if (r == 0)
+		REPLY(e, to, END, end, {.more = false});
+	return r;
+}
+
+static int
+find_tenant(struct engine *e, const struct principal *p, struct token *t, bool *ret_revoked, struct err *err)
+{
+	auto_query struct query q = query_of(e->store, Q_TOKEN_BY_PREFIX);
+	int r;
+
+	arg_text(&q, t->prefix);
+	r = query_one(&q, err);
+	if (r == 0) {
+		col_text(&q, t->tenant, sizeof(t->tenant));
+		*ret_revoked = col_u64(&q) != 0;
+	}
+	if (r == -ENOENT || (r == 0 && !caller_sees(p, t->tenant)))
+		return REFUSE(err, NOT_FOUND, "no such token");
+	return r;
+}
+
+static int
+revoke_row(struct engine *e, const struct token *t, struct err *err)
+{
+	auto_query struct query q = query_of(e->store, Q_TOKEN_REVOKE);
+
+	arg_u64(&q, clock_real_ms());
+	arg_text(&q, t->prefix);
+	return query_run(&q, err);
+}
+
+int
+on_token_revoke(struct engine *e, struct reply to, const struct msg_token_revoke *m, struct err *err)
+{
+	struct token t = {0};
+	struct principal p;
+	bool revoked = false;
+	auto_tx struct tx tx = {0};
+	int r = caller_find(e, &m->caller, &p, err);
+
+	if (r == 0 && !prefix_ok(m->prefix))
+		r = REFUSE(err, NOT_FOUND, "no such token");
+	if (r < 0)
+		return r;
+	memcpy(t.prefix, m->prefix.p, m->prefix.n);
+	r = find_tenant(e, &p, &t, &revoked, err);
+	if (r == 0 && !revoked) {
+		r = tx_begin(&tx, e->store, err);
+		if (r == 0)
+			r = revoke_row(e, &t, err);
+		if (r == 0)
+			r = record(e, "token.revoke", &t, &p, err);
+		if (r == 0)
+			r = tx_commit(&tx, err);
+	}
+	if (r < 0)
+		return r;
+	store_sync(e->store);
+	REPLY(e, to, DONE, done, {0});
+	return 0;
+}

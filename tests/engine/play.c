@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The other side of the engine; see play.h. */
+#include "play.h"
+
+#include "lib/audit/audit.h"
+#include "lib/base/fd.h"
+#include "lib/base/hex.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { WAIT_MS = 15000, ENGINE_UID = 64101 };
+
+const struct caller as_root = {.kind = CALLER_KIND_LOCAL, .uid = 0};
+
+static struct buf audit_text; /* the records that play_audit read last, a line each */
+
+/* ---- the state directory ---- */
+
+static void
+write_file(int dir, const char *name, const char *text)
+{
+	struct err err;
+	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0444);
+
+	assert_true(fd >= 0);
+	assert_int_equal(fd_write_all(fd, text, strlen(text), &err), 0);
+	(void)close(fd);
+}
+
+static void
+make_template(struct play *p)
+{
+	char digest[SHA256_TEXT], text[1024], name[96];
+	int templates, index;
+
+	memset(p->template, 0x5a, sizeof(p->template));
+	hex_encode(p->template, 32, digest);
+	assert_int_equal(mkdirat(p->state, "templates", 0755), 0);
+	templates = openat(p->state, "templates", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(mkdirat(templates, "index", 0755), 0);
+	index = openat(templates, "index", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	(void)snprintf(text, sizeof(text),
+		"{\"created\":\"2026-11-29T00:00:00.000Z\",\"digest\":\"%s\",\"format\":1,\"image_bytes\":4096,"
+		"\"manifest\":{\"aliases\":[\"code-interpreter\"],\"description\":\"For tests\",\"env\":{\"HOME\":"
+		"\"/workspace\",\"LANG\":\"C.UTF-8\"},\"name\":\"python\",\"places\":[\"/tmp\",\"/workspace\"]},"
+		"\"versions\":[]}",
+		digest);
+	(void)snprintf(name, sizeof(name), "%s.json", digest);
+	write_file(templates, name, text);
+	(void)snprintf(text, sizeof(text), "%s\n", digest);
+	write_file(index, "python", text);
+	assert_int_equal(symlinkat("python", index, "code-interpreter"), 0);
+	(void)close(templates);
+	(void)close(index);
+}
+
+static void
+make_settings(struct play *p)
+{
+	const struct limits l = {.memory_bytes = 512 << 20,
+		.disk_bytes = 256 << 20,
+		.disk_inodes = 65536,
+		.pids = 256,
+		.cpu_milli = 1000,
+		.open_files = 1024};
+
+	p->settings = (struct settings){.sandbox_uid_base = 0x80000000,
+		.sandbox_uid_slots = 1024,
+		.max_sandboxes = 64,
+		.max_memory_bytes = UINT64_C(64) << 30,
+		.max_ttl_ms = 86400000,
+		.default_limits = l,
+		.default_ttl_ms = 900000,
+		.default_idle_ms = 600000,
+		.tenant_max_sandboxes = 32,
+		.tenant_max_memory_bytes = UINT64_C(32) << 30,
+		.tenant_creates_per_minute = 600,
+		.tenant_max_tasks = 100,
+		.task_max_input_bytes = 1 << 20,
+		.admin_uid = 1000};
+	p->settings.max_limits = l;
+	p->settings.max_limits.memory_bytes = UINT64_C(8) << 30;
+}
+
+void
+play_open(struct play *p)
+{
+	int engine;
+
+	*p = (struct play){.supervisor = -1, .api = -1, .uid_next = 0x80000000};
+	(void)snprintf(p->dir, sizeof(p->dir), "/tmp/demilune-play-XXXXXX");
+	assert_non_null(mkdtemp(p->dir));
+	assert_int_equal(chmod(p->dir, 0755), 0);
+	p->state = open(p->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(p->state >= 0);
+	assert_int_equal(mkdirat(p->state, "engine", 0700), 0);
+	engine = openat(p->state, "engine", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(fchown(engine, ENGINE_UID, ENGINE_UID), 0);
+	(void)close(engine);
+	make_template(p);
+	make_settings(p);
+	memset(p->boot, 0xb0, sizeof(p->boot));
+	p->room = malloc(IPC_MAX);
+	assert_non_null(p->room);
+	buf_init(&audit_text, 64 << 20);
+}
+
+static void
+remove_tree(int at, const char *name)
+{
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (dir == NULL) {
+		(void)unlinkat(at, name, 0);
+		return;
+	}
+	for (struct dirent *d = readdir(dir); d != NULL; d = readdir(dir))
+		if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
+			remove_tree(dirfd(dir), d->d_name);
+	(void)closedir(dir);
+	(void)unlinkat(at, name, AT_REMOVEDIR);
+}
+
+void
+play_close(struct play *p)
+{
+	if (p->engine != 0)
+		play_kill(p);
+	ipc_msg_done(&p->in);
+	(void)close(p->state);
+	remove_tree(AT_FDCWD, p->dir);
+	free(p->room);
+	buf_done(&audit_text);
+}
+
+/* ---- the program ---- */
+
+/* As the supervisor starts it: own uid, three capabilities to drop the rest with. */
+static void
+become_engine(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	uint32_t caps = 1U << CAP_SETUID | 1U << CAP_SETGID | 1U << CAP_SETPCAP;
+	struct __user_cap_data_struct data[2] = {{.effective = caps, .permitted = caps, .inheritable = caps}};
+
+	must(prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) == 0);
+	must(setresgid(ENGINE_UID, ENGINE_UID, ENGINE_UID) == 0 && setresuid(ENGINE_UID, ENGINE_UID, ENGINE_UID) == 0);
+	must(syscall(SYS_capset, &head, data) == 0);
+	for (unsigned cap = 0; cap < 32; cap++)
+		if ((caps >> cap & 1) != 0)
+			must(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) == 0);
+}
+
+static void
+child(const int fds[3])
+{
+	const char *path = getenv("DEMILUNE_ENGINE");
+	struct err err;
+
+	must(path != NULL && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0);
+	must(fd_arrange(fds, 3, 3, &err) == 0);
+	become_engine();
+	must(prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0);
+	execle(path, path, (char *)NULL, (char *const[]){NULL});
+	_exit(127);
+}
+
+void
+play_launch(struct play *p)
+{
+	int supervisor[2], api[2];
+	struct err err;
+	struct msg_settings m = {.settings = p->settings};
+
+	assert_int_equal(p->engine, 0);
+	assert_int_equal(ipc_pair(supervisor, &err), 0);
+	assert_int_equal(ipc_pair(api, &err), 0);
+	p->engine = fork();
+	assert_true(p->engine >= 0);
+	if (p->engine == 0)
+		child((const int[]){supervisor[1], api[1], p->state});
+	(void)close(supervisor[1]);
+	(void)close(api[1]);
+	p->supervisor = supervisor[0];
+	p->api = api[0];
+	memcpy(m.boot, p->boot, 32);
+	SAY(p->supervisor, SETTINGS, settings, m);
+}
+
+void
+play_ready(struct play *p)
+{
+	SAY(p->supervisor, HELD_END, held_end, {0});
+	WANT(p, p->supervisor, TEMPLATE_PREPARE, template_prepare, m);
+	assert_memory_equal(m.template, p->template, 32);
+	assert_string_equal(m.places[1], "/workspace");
+	struct msg_template_ready ready = {.size_bytes = 4096};
+	memcpy(ready.template, p->template, 32);
+	SAY(p->supervisor, TEMPLATE_READY, template_ready, ready);
+}
+
+void
+play_start(struct play *p)
+{
+	play_launch(p);
+	play_ready(p);
+}
+
+int
+play_wait(struct play *p)
+{
+	int status = 0;
+
+	for (int i = 0; i < WAIT_MS / 10; i++) {
+		pid_t got = waitpid(p->engine, &status, WNOHANG);
+
+		if (got == p->engine) {
+			p->engine = 0;
+			(void)close(take_fd(&p->supervisor));
+			(void)close(take_fd(&p->api));
+			return status;
+		}
+		(void)poll(NULL, 0, 10);
+	}
+	fail_msg("the engine does not end");
+	return -1;
+}
+
+void
+play_kill(struct play *p)
+{
+	(void)kill(p->engine, SIGKILL);
+	assert_int_equal(waitpid(p->engine, NULL, 0), p->engine);
+	p->engine = 0;
+	(void)close(take_fd(&p->supervisor));
+	(void)close(take_fd(&p->api));
+}
+
+/* ---- messages ---- */
+
+void
+play_send(int fd, enum msg_type type, uint64_t tag, const struct buf *body, int passed)
+{
+	struct err err;
+	struct buf b;
+
+	buf_init(&b, IPC_MAX + IPC_HEADER_BYTES);
+	ipc_pack(&b, type, tag, buf_view(body));
+	if (ipc_write(fd, buf_view(&b), &passed, passed < 0 ? 0 : 1, &err) < 0)
+		fail_msg("%s cannot be sent: %s", msg_info[type].name, err.text);
+	buf_done(&b);
+}
+
+static int
+receive(struct play *p, int fd, struct err *err)
+{
+	struct pollfd w = {.fd = fd, .events = POLLIN};
+	enum edge edge = fd == p->supervisor ? EDGE_ENGINE_SUPERVISOR : fd == p->api ? EDGE_API_ENGINE : EDGE_RELAY_ENGINE;
+
+	ipc_msg_done(&p->in);
+	if (poll(&w, 1, WAIT_MS) != 1)
+		return err_set(err, -ETIMEDOUT, "nothing came");
+	return ipc_read(fd, edge, ROOM_ENGINE, p->room, IPC_MAX, &p->in, err);
+}
+
+void
+play_want(struct play *p, int fd, enum msg_type type)
+{
+	struct err err = {0};
+	struct msg_refused m;
+
+	if (receive(p, fd, &err) < 0)
+		fail_msg("%s is wanted: %s", msg_info[type].name, err.text);
+	if (p->in.type == type)
+		return;
+	if (p->in.type == MSG_REFUSED && msg_refused_get(p->in.body, &m, &err) == 0)
+		fail_msg("%s is wanted, refused: %.*s", msg_info[type].name, VIEW_ARGS(m.text));
+	fail_msg("%s is wanted, %s came", msg_info[type].name, msg_info[p->in.type].name);
+}
+
+void
+play_want_closed(struct play *p, int fd)
+{
+	struct err err = {0};
+	int r;
+
+	do
+		r = receive(p, fd, &err);
+	while (r == 0);
+	if (r != -EPIPE && r != -ECONNRESET)
+		fail_msg("it should be closed: %s", err.text);
+}
+
+void
+play_want_silence(struct play *p, int fd, int ms)
+{
+	struct pollfd w = {.fd = fd, .events = POLLIN};
+
+	(void)p;
+	assert_int_equal(poll(&w, 1, ms), 0);
+}
+
+void
+play_decoded(int r, const char *what)
+{
+	if (r < 0)
+		fail_msg("%s does not decode", what);
+}
+
+void
+play_same_tag(struct play *p)
+{
+	assert_int_equal(p->in.tag, p->tag);
+}
+
+void
+play_refused(struct play *p, enum error error)
+{
+	ANSWER(p, REFUSED, refused, m);
+	if (m.error != (uint16_t)error)
+		fail_msg("%s is wanted, %u came: %.*s", error_info(error)->code, m.error, VIEW_ARGS(m.text));
+	assert_true(m.text.n > 8);
+}
+
+/* ---- whole steps ---- */
+
+struct facts
+play_facts(struct play *p, const struct limits *l)
+{
+	const uint64_t caps = 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8;
+	struct facts f = {.boundary = BOUNDARY_CONTAINER,
+		.host_pid = 4242,
+		.uid_base = p->uid_next,
+		.uid_count = 65536,
+		.namespaces_own = 127,
+		.namespaces_owner_host = 126,
+		.cap_permitted = caps,
+		.cap_effective = caps,
+		.cap_bounding = caps,
+		.no_new_privs = 1,
+		.seccomp_mode = 2,
+		.root_read_only = 1,
+		.root_idmapped = 1,
+		.mounts = 9,
+		.mounts_writable = 4,
+		.mounts_without_nodev = 2,
+		.interfaces = 1,
+		.cgroup_version = 1,
+		.memory_bytes = l->memory_bytes,
+		.disk_bytes = l->disk_bytes,
+		.disk_inodes = l->disk_inodes,
+		.pids = l->pids,
+		.cpu_milli = l->cpu_milli,
+		.open_files = l->open_files};
+
+	memcpy(f.template, p->template, 32);
+	p->uid_next += 65536;
+	return f;
+}
+
+int
+play_spawn(struct play *p, struct id *ret_id)
+{
+	int pair[2];
+	struct err err;
+
+	WANT(p, p->supervisor, SPAWN, spawn, m);
+	assert_memory_equal(m.template, p->template, 32);
+	assert_int_equal(ipc_pair(pair, &err), 0);
+	SAY_FD(p->supervisor, SPAWNED, spawned, pair[1],
+		{.sandbox = m.sandbox, .facts = play_facts(p, &m.limits), .timings = {.cloned_us = 400}});
+	(void)close(pair[1]);
+	SAY(pair[0], RELAY_READY, relay_ready, {.agent_version = 1});
+	*ret_id = m.sandbox;
+	return pair[0];
+}
+
+int
+play_create(struct play *p, struct id *ret_id, struct id *ret_task)
+{
+	int relay;
+
+	ASK(p, SANDBOX_CREATE, sandbox_create, {.caller = as_root, .tenant = view_str("acme"), .template = view_str("python")});
+	relay = play_spawn(p, ret_id);
+	ANSWER(p, SANDBOX_ROW, sandbox_row, row);
+	assert_int_equal(row.state, SANDBOX_STATE_RUNNING);
+	if (ret_task != NULL)
+		*ret_task = row.task;
+	return relay;
+}
+
+void
+play_gone(struct play *p, const struct id *id, enum sandbox_reason reason)
+{
+	SAY(p->supervisor, GONE, gone, {.sandbox = *id, .reason = reason, .proof = {.teardown_us = 900}});
+}
+
+void
+play_run(struct play *p, int relay, const struct id *sandbox, struct id *ret_job)
+{
+	ASK(p, JOB_RUN, job_run,
+		{.caller = as_root, .sandbox = *sandbox, .kind = JOB_KIND_EXEC, .uid = 10001, .argv = view_of("true", 5)});
+	WANT(p, relay, JOB_START, job_start, start);
+	WANT(p, relay, JOB_SESSION, job_session, session);
+	assert_true(id_eq(&start.job, &session.job));
+	ANSWER(p, JOB_OPENED, job_opened, opened);
+	assert_true(id_eq(&start.job, &opened.job));
+	*ret_job = start.job;
+}
+
+void
+play_end_job(struct play *p, int relay, const struct id *job, int32_t code)
+{
+	(void)p;
+	SAY(relay, JOB_ENDED, job_ended,
+		{.job = *job, .end = JOB_END_EXITED, .code = code, .stdout_seen = 3, .stdout_kept = 3, .wall_us = 900});
+}
+
+/* ---- the audit ---- */
+
+uint64_t
+play_audit(struct play *p, const struct id *task)
+{
+	struct audit_chain chain = {0};
+	char name[ID_TEXT];
+	bool more = true;
+
+	id_text(task, ID_TASK, name);
+	buf_clear(&audit_text);
+	while (more) {
+		ASK(p, AUDIT_READ, audit_read, {.caller = as_root, .name = view_str(name), .after = chain.number, .limit = 7});
+		for (;;) {
+			struct err err = {0};
+			struct msg_audit_row row;
+			struct audit_row r;
+
+			if (receive(p, p->api, &err) < 0)
+				fail_msg("the audit does not come: %s", err.text);
+			if (p->in.type == MSG_END)
+				break;
+			assert_int_equal(p->in.type, MSG_AUDIT_ROW);
+			play_decoded(msg_audit_row_get(p->in.body, &row, &err), "AUDIT_ROW");
+			r = (struct audit_row){.number = row.number, .record = row.record};
+			memcpy(r.previous, row.previous, 32);
+			memcpy(r.digest, row.record_digest, 32);
+			if (audit_chain_add(&chain, &r, &err) < 0)
+				fail_msg("the chain is broken: %s", err.text);
+			buf_add_view(&audit_text, row.record);
+			buf_add_byte(&audit_text, '\n');
+		}
+		struct msg_end end;
+		play_decoded(msg_end_get(p->in.body, &end, &(struct err){0}), "END");
+		more = end.more;
+	}
+	assert_int_equal(buf_check(&audit_text), 0);
+	buf_add_byte(&audit_text, 0);
+	return chain.number;
+}
+
+unsigned
+play_events(struct play *p, const char *event)
+{
+	char what[96];
+	unsigned n = 0;
+
+	(void)p;
+	(void)snprintf(what, sizeof(what), "\"event\":\"%s\"", event);
+	for (const char *at = strstr((const char *)audit_text.p, what); at != NULL; at = strstr(at + 1, what))
+		n++;
+	return n;
+}

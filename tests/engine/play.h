@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Plays everybody around the engine: starts the real program with its descriptors and speaks as
+ * supervisor, api and relays with real messages. One thread, blocking, with a time limit on every
+ * wait: a message that does not come is a failure. A test says what it sends and what must come;
+ * anything else that comes first is a failure too.
+ */
+#pragma once
+
+#include "lib/base/clock.h"
+#include "lib/ipc/datagram.h"
+
+#include <sys/types.h>
+
+enum { RELAYS = 8 };
+
+struct play {
+	char dir[64];            /* the state directory */
+	int state, supervisor, api;
+	pid_t engine;            /* 0: not running */
+	struct settings settings;
+	uint8_t boot[32], template[32];
+	uint32_t uid_next;       /* the next range of uids for a sandbox */
+	uint8_t *room;
+	struct ipc_msg in;       /* the last message */
+	uint64_t tag;
+};
+
+void play_open(struct play *p);  /* a fresh state directory with one template */
+void play_close(struct play *p); /* ends the engine, removes the directory */
+
+/* Starts it, sends SETTINGS and HELD_END, prepares the template. */
+void play_start(struct play *p);
+/* The first half of it: up to and with SETTINGS. */
+void play_launch(struct play *p);
+void play_ready(struct play *p);
+void play_kill(struct play *p);  /* SIGKILL */
+int play_wait(struct play *p);   /* its exit status when it ends by itself */
+
+void play_send(int fd, enum msg_type type, uint64_t tag, const struct buf *body, int passed);
+
+/* The next message from this descriptor must be of this type; it stays in p->in. */
+void play_want(struct play *p, int fd, enum msg_type type);
+/* The engine closed it. */
+void play_want_closed(struct play *p, int fd);
+/* Nothing comes for so long. */
+void play_want_silence(struct play *p, int fd, int ms);
+
+#define SAY_TAG(fd, tag, NAME, name, passed, ...)                                       \
+	do {                                                                            \
+		const struct msg_##name m_ = __VA_ARGS__;                               \
+		struct buf b_;                                                          \
+		buf_init(&b_, IPC_MAX);                                                 \
+		msg_##name##_put(&b_, &m_);                                             \
+		must(buf_check(&b_) == 0);                                              \
+		play_send(fd, MSG_##NAME, tag, &b_, passed);                            \
+		buf_done(&b_);                                                          \
+	} while (0)
+#define SAY(fd, NAME, name, ...)            SAY_TAG(fd, 0, NAME, name, -1, __VA_ARGS__)
+#define SAY_FD(fd, NAME, name, passed, ...) SAY_TAG(fd, 0, NAME, name, passed, __VA_ARGS__)
+/* A request of the api: p->tag is its tag. */
+#define ASK(p, NAME, name, ...) SAY_TAG((p)->api, ++(p)->tag, NAME, name, -1, __VA_ARGS__)
+
+/* WANT(p, fd, SPAWN, spawn, m) declares struct msg_spawn m and fills it. */
+#define WANT(p, fd, NAME, name, m)                                                      \
+	struct msg_##name m;                                                            \
+	play_want(p, fd, MSG_##NAME);                                                   \
+	play_decoded(msg_##name##_get((p)->in.body, &m, &(struct err){0}), #NAME)
+void play_decoded(int r, const char *what);
+
+/* An answer to the last request of the api. */
+#define ANSWER(p, NAME, name, m)                                                        \
+	WANT(p, (p)->api, NAME, name, m);                                               \
+	play_same_tag(p)
+void play_same_tag(struct play *p);
+
+/* The answer must be REFUSED with this error. */
+void play_refused(struct play *p, enum error error);
+
+/* ---- whole steps ---- */
+
+extern const struct caller as_root;
+
+struct facts play_facts(struct play *p, const struct limits *l); /* as the policy wants them */
+/* SANDBOX_CREATE was asked: SPAWN, SPAWNED, RELAY_READY. The relay's end; *ret_id. */
+int play_spawn(struct play *p, struct id *ret_id);
+/* Create and wait for the row. */
+int play_create(struct play *p, struct id *ret_id, struct id *ret_task);
+void play_gone(struct play *p, const struct id *id, enum sandbox_reason reason);
+/* JOB_RUN with `true`: JOB_START, JOB_SESSION to the relay, JOB_OPENED to the api. */
+void play_run(struct play *p, int relay, const struct id *sandbox, struct id *ret_job);
+void play_end_job(struct play *p, int relay, const struct id *job, int32_t code);
+
+/* Reads the whole audit of a task, checks its chain; the number of records. */
+uint64_t play_audit(struct play *p, const struct id *task);
+/* Is there such an event in the records that play_audit read last? How often. */
+unsigned play_events(struct play *p, const char *event);
