@@ -156,7 +156,7 @@ def check_size() -> Faults:
 
 def check_headers(build: Path) -> Faults:
     """Each header compiles alone and holds no variable."""
-    include = [f"-I{ROOT}", f"-I{ROOT}/src", f"-I{build}/src/lib/ipc"]
+    include = [f"-I{ROOT}", f"-I{ROOT}/src", f"-I{build}/src/lib/ipc", f"-I{build}/src/engine"]
     for path in tracked("src/*.h", "guest/*.h"):
         if path.name == "banned.h":
             continue

@@ -12,7 +12,8 @@ fault(const struct err *err, enum error *ret_error, const char **ret_text)
 {
 	if (err->code == -ENOSPC) {
 		*ret_error = ERROR_UNAVAILABLE;
-		*ret_text = "the disk of the host is full; nothing was done, because it could not be recorded";
+		*ret_text = "the disk of the host is full; nothing was done, because it could not "
+			    "be recorded";
 		return;
 	}
 	*ret_error = ERROR_INTERNAL;
@@ -36,5 +37,7 @@ answer_refused(struct engine *e, struct reply to, const struct err *err)
 	if (error == ERROR_RATE || error == ERROR_UNAVAILABLE)
 		retry_after_ms = 1000;
 	REPLY(e, to, REFUSED, refused,
-		{.error = (uint16_t)error, .retry_after_ms = retry_after_ms, .text = view_str(text)});
+		{.error = (uint16_t)error,
+			.retry_after_ms = retry_after_ms,
+			.text = view_str(text)});
 }

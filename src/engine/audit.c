@@ -32,7 +32,8 @@ put_id(struct canon_writer *w, const char *key, const char *prefix, const struct
 }
 
 static int
-compose(const struct audit_event *ev, uint64_t seq, uint64_t number, struct buf *out, struct err *err)
+compose(const struct audit_event *ev, uint64_t seq, uint64_t number, struct buf *out,
+	struct err *err)
 {
 	struct canon_writer w;
 
@@ -47,7 +48,8 @@ compose(const struct audit_event *ev, uint64_t seq, uint64_t number, struct buf 
 	put_id(&w, "job", ID_JOB, ev->job);
 	canon_key(&w, view_str("principal"));
 	canon_object_begin(&w);
-	put_str(&w, "kind", ev->who->kind == CALLER_KIND_NONE ? "engine" : caller_kind_text(ev->who->kind));
+	put_str(&w, "kind",
+		ev->who->kind == CALLER_KIND_NONE ? "engine" : caller_kind_text(ev->who->kind));
 	put_str(&w, "name", ev->who->name);
 	canon_object_end(&w);
 	if (ev->request_id.n != 0)
@@ -67,8 +69,8 @@ compose(const struct audit_event *ev, uint64_t seq, uint64_t number, struct buf 
 }
 
 static int
-head_get(struct engine *e, const struct id *chain, uint64_t *ret_records, uint8_t ret_head[static 32],
-	struct err *err)
+head_get(struct engine *e, const struct id *chain, uint64_t *ret_records,
+	uint8_t ret_head[static 32], struct err *err)
 {
 	auto_query struct query q = query_of(e->store, Q_CHAIN_GET);
 	int r;

@@ -9,9 +9,9 @@
 #include "lib/canon/write.h"
 
 struct audit_event {
-	const char *event;          /* "job.start" */
+	const char *event; /* "job.start" */
 	const char *tenant;
-	const struct id *task;      /* its chain; NULL = the chain of the host */
+	const struct id *task;          /* its chain; NULL = the chain of the host */
 	const struct id *sandbox, *job; /* NULL when it is not about one */
 	const struct principal *who;
 	struct view request_id;
@@ -35,6 +35,8 @@ void put_bool(struct canon_writer *w, const char *key, bool v);
 void put_digest(struct canon_writer *w, const char *key, const uint8_t d[static 32]);
 void put_limits(struct canon_writer *w, const char *key, const struct limits *l);
 void put_facts(struct canon_writer *w, const char *key, const struct facts *f);
-void put_proof(struct canon_writer *w, const char *key, const struct proof *p); /* NULL = not known */
+void put_proof(
+	struct canon_writer *w, const char *key, const struct proof *p); /* NULL = not known */
 void put_usage(struct canon_writer *w, const char *key, const struct usage *u);
-void put_strings(struct canon_writer *w, const char *key, struct view strings); /* k NUL v NUL ... as [k, v, ...] */
+void put_strings(struct canon_writer *w, const char *key,
+	struct view strings); /* k NUL v NUL ... as [k, v, ...] */

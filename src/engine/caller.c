@@ -8,14 +8,17 @@
 
 #include <errno.h>
 
-const struct principal principal_engine = {.kind = CALLER_KIND_NONE, .name = "engine", .admin = true};
+const struct principal principal_engine = {
+	.kind = CALLER_KIND_NONE, .name = "engine", .admin = true};
 
 static int
 find_local(const struct engine *e, uint32_t uid, struct principal *ret, struct err *err)
 {
 	if (uid != 0 && (e->settings.admin_uid == 0 || uid != e->settings.admin_uid))
 		return REFUSE(err, FORBIDDEN,
-			"uid %u may not use the local socket; use a token over TCP, or make it uids.admin", uid);
+			"uid %u may not use the local socket; use a token over TCP, or make it "
+			"uids.admin",
+			uid);
 	*ret = (struct principal){.kind = CALLER_KIND_LOCAL, .admin = true};
 	(void)snprintf(ret->name, sizeof(ret->name), "uid:%u", uid);
 	return 0;
@@ -41,7 +44,8 @@ note_use(struct engine *e, const char *prefix, uint64_t now, uint64_t used)
 }
 
 static int
-find_token(struct engine *e, const uint8_t digest[static 32], struct principal *ret, struct err *err)
+find_token(
+	struct engine *e, const uint8_t digest[static 32], struct principal *ret, struct err *err)
 {
 	struct principal p = {.kind = CALLER_KIND_TOKEN};
 	uint64_t now = clock_real_ms(), revoked, used;
@@ -93,9 +97,11 @@ caller_tenant(const struct principal *p, struct view asked, char ret[TENANT_BYTE
 	if (asked.n == 0)
 		asked = view_str(p->admin ? "default" : p->tenant);
 	if (!name_ok(asked))
-		return REFUSE(err, BAD_REQUEST, "a tenant has 1 to 63 of a-z 0-9 . _ - and starts with a letter or digit");
+		return REFUSE(err, BAD_REQUEST,
+			"a tenant has 1 to 63 of a-z 0-9 . _ - and starts with a letter or digit");
 	if (!p->admin && !view_is(asked, p->tenant))
-		return REFUSE(err, FORBIDDEN, "the token belongs to the tenant %s and may name no other", p->tenant);
+		return REFUSE(err, FORBIDDEN,
+			"the token belongs to the tenant %s and may name no other", p->tenant);
 	memcpy(ret, asked.p, asked.n);
 	ret[asked.n] = '\0';
 	return 0;

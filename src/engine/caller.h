@@ -9,9 +9,9 @@
 
 struct principal {
 	enum caller_kind kind;
-	char name[64];       /* "uid:0", or the prefix of the token; "engine" for the engine itself */
+	char name[64]; /* "uid:0", or the prefix of the token; "engine" for the engine itself */
 	char tenant[TENANT_BYTES]; /* of a token; "" of an administrator: all */
-	char template[64];   /* a token for one template only; else "" */
+	char template[64];         /* a token for one template only; else "" */
 	bool admin;
 	uint64_t expires_ms; /* of the token; 0 = never */
 };
@@ -19,13 +19,15 @@ struct principal {
 /* What the engine does by itself. */
 extern const struct principal principal_engine;
 
-int caller_find(struct engine *e, const struct caller *c, struct principal *ret, struct err *err) MUST_CHECK;
+int caller_find(struct engine *e, const struct caller *c, struct principal *ret,
+	struct err *err) MUST_CHECK;
 
 /*
  * The tenant that a new object belongs to: an administrator names one ("" = "default"), a token has its
  * own and may name no other.
  */
-int caller_tenant(const struct principal *p, struct view asked, char ret[TENANT_BYTES], struct err *err) MUST_CHECK;
+int caller_tenant(const struct principal *p, struct view asked, char ret[TENANT_BYTES],
+	struct err *err) MUST_CHECK;
 
 /* May the caller see objects of this tenant? If not, there is no such object. */
 bool caller_sees(const struct principal *p, const char *tenant);

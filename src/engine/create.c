@@ -16,7 +16,7 @@
 /* A creation after its request was read. */
 struct ask {
 	const struct principal *who;
-	struct task *task;        /* an old one, or a new one to be inserted */
+	struct task *task; /* an old one, or a new one to be inserted */
 	bool new_task;
 	struct view template;     /* name or alias */
 	struct limits limits;     /* asked for, zeros = default */
@@ -80,7 +80,8 @@ resolve(struct sandbox *s, const struct ask *a, struct template **ret, struct er
 	if (r < 0)
 		return r;
 	if (a->who->template[0] != '\0' && strcmp(a->who->template, t->name) != 0)
-		return REFUSE(err, FORBIDDEN, "the token is for the template %s only", a->who->template);
+		return REFUSE(
+			err, FORBIDDEN, "the token is for the template %s only", a->who->template);
 	r = limits_resolve(&e->settings, &a->limits, &a->task->limits, &s->limits, err);
 	if (r == 0)
 		r = ttl_resolve(&e->settings, a->ttl_ms, a->task->ttl_ms, &s->ttl_ms, err);
@@ -144,7 +145,8 @@ create(struct engine *e, const struct ask *a, struct reply to, struct err *err)
 	sandbox_touch(made);
 	r = wait_add(made, WAIT_READY, to, &w, err);
 	if (r < 0) {
-		sandbox_kill(made, SANDBOX_REASON_SPAWN_FAILED, &principal_engine, view_of(NULL, 0));
+		sandbox_kill(
+			made, SANDBOX_REASON_SPAWN_FAILED, &principal_engine, view_of(NULL, 0));
 		return r;
 	}
 	spawn_or_wait(made, t);
@@ -154,7 +156,8 @@ create(struct engine *e, const struct ask *a, struct reply to, struct err *err)
 
 /* The same request again: what the first one made, or makes. */
 static int
-replay(struct engine *e, const struct principal *p, const struct id *id, struct reply to, struct err *err)
+replay(struct engine *e, const struct principal *p, const struct id *id, struct reply to,
+	struct err *err)
 {
 	auto_sandbox struct sandbox *loaded = NULL;
 	struct sandbox *s;
@@ -172,13 +175,14 @@ replay(struct engine *e, const struct principal *p, const struct id *id, struct 
 static int
 refuse_while_stopping(const struct engine *e, struct err *err)
 {
-	return e->stopping ? REFUSE(err, UNAVAILABLE, "the host is stopping; nothing new is made") : 0;
+	return e->stopping ? REFUSE(err, UNAVAILABLE, "the host is stopping; nothing new is made")
+			   : 0;
 }
 
 /* The task that a creation names, or a new one like the request. */
 static int
-find_task(struct engine *e, const struct msg_sandbox_create *m, const struct principal *p, struct task *task,
-	struct err *err)
+find_task(struct engine *e, const struct msg_sandbox_create *m, const struct principal *p,
+	struct task *task, struct err *err)
 {
 	int r = caller_tenant(p, m->tenant, task->tenant, err);
 
@@ -197,7 +201,8 @@ find_task(struct engine *e, const struct msg_sandbox_create *m, const struct pri
 }
 
 int
-on_sandbox_create(struct engine *e, struct reply to, const struct msg_sandbox_create *m, struct err *err)
+on_sandbox_create(
+	struct engine *e, struct reply to, const struct msg_sandbox_create *m, struct err *err)
 {
 	auto_task struct task task;
 	struct principal p;

@@ -9,10 +9,13 @@
 #include "engine/sandbox.h"
 #include "engine/template.h"
 
-int on_sandbox_create(struct engine *e, struct reply to, const struct msg_sandbox_create *m, struct err *err) MUST_CHECK;
-int on_task_resume(struct engine *e, struct reply to, const struct msg_task_resume *m, struct err *err) MUST_CHECK;
+int on_sandbox_create(struct engine *e, struct reply to, const struct msg_sandbox_create *m,
+	struct err *err) MUST_CHECK;
+int on_task_resume(struct engine *e, struct reply to, const struct msg_task_resume *m,
+	struct err *err) MUST_CHECK;
 
-int on_spawned(struct engine *e, struct ipc_msg *in, const struct msg_spawned *m, struct err *err) MUST_CHECK;
+int on_spawned(struct engine *e, struct ipc_msg *in, const struct msg_spawned *m,
+	struct err *err) MUST_CHECK;
 int on_spawn_failed(struct engine *e, const struct msg_spawn_failed *m, struct err *err) MUST_CHECK;
 int on_relay_ready(struct sandbox *s, const struct msg_relay_ready *m, struct err *err) MUST_CHECK;
 

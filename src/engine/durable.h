@@ -13,11 +13,11 @@
 #include <stdbool.h>
 
 struct durable {
-	struct ev_loop *loop;  /* borrowed */
-	sqlite3 *database;     /* borrowed */
-	int wal_fd;            /* owned */
-	bool dirty;            /* something was committed since the last sync */
-	int wal_pages;         /* as SQLite told after the last commit */
+	struct ev_loop *loop; /* borrowed */
+	sqlite3 *database;    /* borrowed */
+	int wal_fd;           /* owned */
+	bool dirty;           /* something was committed since the last sync */
+	int wal_pages;        /* as SQLite told after the last commit */
 	ev_timer group, quiet;
 };
 

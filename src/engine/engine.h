@@ -28,30 +28,30 @@ enum api_state { API_LIVE };
 enum relay_state { RELAY_STARTS, RELAY_RESYNCS, RELAY_LIVE, RELAY_DEAD };
 
 struct engine {
-	struct ev_loop *loop;  /* owned */
-	struct store *store;   /* owned; NULL until SETTINGS */
+	struct ev_loop *loop; /* owned */
+	struct store *store;  /* owned; NULL until SETTINGS */
 	struct settings settings;
 	uint8_t boot[32];
-	int engine_fd;         /* owned: directory engine/ of the state */
-	int inputs_fd;         /* owned: engine/inputs/ */
-	int templates_fd;      /* owned: templates/ of the state; -1 when there are none yet */
-	int state_fd;          /* owned */
+	int engine_fd;    /* owned: directory engine/ of the state */
+	int inputs_fd;    /* owned: engine/inputs/ */
+	int templates_fd; /* owned: templates/ of the state; -1 when there are none yet */
+	int state_fd;     /* owned */
 	bool ready, stopping, stopped;
-	bool restarted;        /* the supervisor is the one of the last engine */
-	uint64_t audit_seq;    /* number of the last record of all */
+	bool restarted;                    /* the supervisor is the one of the last engine */
+	uint64_t audit_seq;                /* number of the last record of all */
 	struct ipc_peer *supervisor, *api; /* owned; api NULL while it is being restarted */
 	uint32_t api_generation;
-	struct link sandboxes;               /* of struct sandbox, oldest first */
+	struct link sandboxes; /* of struct sandbox, oldest first */
 	struct link buckets[SANDBOX_BUCKETS];
 	unsigned sandboxes_n;
-	uint64_t memory_bytes; /* sum of the limits of the live sandboxes */
-	struct link templates; /* of struct template */
+	uint64_t memory_bytes;         /* sum of the limits of the live sandboxes */
+	struct link templates;         /* of struct template */
 	struct timespec index_changed; /* of the directory of the index, at the last scan */
-	struct link rates;     /* of struct rate */
-	struct link uploads;   /* of struct upload */
+	struct link rates;             /* of struct rate */
+	struct link uploads;           /* of struct upload */
 	unsigned uploads_n;
 	ev_timer tick;
-	ev_timer slice;        /* hashing of stored inputs */
+	ev_timer slice; /* hashing of stored inputs */
 };
 
 /* Where an answer goes. An api that was restarted gets no answer to what another one asked. */
@@ -72,10 +72,10 @@ reply_alive(const struct engine *e, struct reply to)
 	return e->api != NULL && to.generation == e->api_generation;
 }
 
-#define REPLY(e, to, NAME, name, ...)                                                            \
-	do {                                                                                     \
-		if (reply_alive(e, to))                                                          \
-			IPC_SEND((e)->api, (to).tag, NAME, name, __VA_ARGS__);                   \
+#define REPLY(e, to, NAME, name, ...)                                          \
+	do {                                                                   \
+		if (reply_alive(e, to))                                        \
+			IPC_SEND((e)->api, (to).tag, NAME, name, __VA_ARGS__); \
 	} while (0)
 
 /*

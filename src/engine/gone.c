@@ -107,7 +107,8 @@ static void
 told(struct buf *b, const struct id *id, enum sandbox_reason reason, const struct proof *proof,
 	const struct usage *usage)
 {
-	const struct msg_gone m = {.sandbox = *id, .reason = reason, .proof = *proof, .usage = *usage};
+	const struct msg_gone m = {
+		.sandbox = *id, .reason = reason, .proof = *proof, .usage = *usage};
 
 	buf_init(b, 4096);
 	msg_gone_put(b, &m);
@@ -173,7 +174,8 @@ record_end(struct sandbox *s, bool proof_known, struct err *err)
 	if (r == 0 && s->boot_us == 0)
 		r = key_forget(s->engine, &s->id, err);
 	if (r == 0)
-		r = sandbox_audit(s, "sandbox.gone", &principal_engine, view_of(NULL, 0), put_gone, &end, err);
+		r = sandbox_audit(s, "sandbox.gone", &principal_engine, view_of(NULL, 0), put_gone,
+			&end, err);
 	if (r == 0 && s->residue)
 		r = mark_task(s, err);
 	return r == 0 ? tx_commit(&tx, err) : r;
@@ -207,7 +209,8 @@ sandbox_ended(struct sandbox *s, const struct msg_gone *m, bool proof_known)
 	struct err err;
 
 	if (before != SANDBOX_STATE_STOPPING)
-		s->reason = gone.reason != SANDBOX_REASON_NONE ? gone.reason : SANDBOX_REASON_KILLED;
+		s->reason = gone.reason != SANDBOX_REASON_NONE ? gone.reason
+							       : SANDBOX_REASON_KILLED;
 	s->proof = gone.proof;
 	s->usage = gone.usage;
 	s->residue = proof_known && !proof_is_zero(&gone.proof);
@@ -302,8 +305,8 @@ gone_again(struct engine *e, const struct msg_gone *m, struct err *err)
 	if (r == 0)
 		r = residue_row(e, s, err);
 	if (r == 0)
-		r = sandbox_audit(s, s->residue ? "sandbox.residue" : "sandbox.clean", &principal_engine,
-			view_of(NULL, 0), put_proof_only, &s->proof, err);
+		r = sandbox_audit(s, s->residue ? "sandbox.residue" : "sandbox.clean",
+			&principal_engine, view_of(NULL, 0), put_proof_only, &s->proof, err);
 	if (r == 0)
 		r = settle_task(s, err);
 	return r == 0 ? tx_commit(&tx, err) : r;

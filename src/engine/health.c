@@ -13,7 +13,7 @@ what(struct engine *e)
 		template_scan(e);
 	if (list_empty(&e->templates))
 		return "no template was built yet: demilune template build";
-	list_each(t, &e->templates, struct template, link)
+	list_each (t, &e->templates, struct template, link)
 		if (t->state == TEMPLATE_MOUNTED)
 			return "";
 	return "no template is mounted yet";

@@ -4,4 +4,5 @@
 
 #include "engine/engine.h"
 
-int on_health(struct engine *e, struct reply to, const struct msg_health *m, struct err *err) MUST_CHECK;
+int on_health(
+	struct engine *e, struct reply to, const struct msg_health *m, struct err *err) MUST_CHECK;

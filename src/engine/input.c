@@ -23,17 +23,17 @@ enum { TEMPORARY_NAME = 32 };
 /* One that is being written by the api, then copied by us. */
 struct upload {
 	struct link link;
-	struct reply to;        /* the tag names the upload */
+	struct reply to; /* the tag names the upload */
 	struct principal who;
 	struct id task;
 	char path[4097];
 	uint32_t mode;
-	uint64_t size;          /* as announced, then as found */
-	uint64_t deadline_ms;   /* monotonic */
-	int fd;                 /* owned: what the api writes; its name is removed already */
-	int copy;               /* owned: ours; -1 until INPUT_CLOSE */
+	uint64_t size;        /* as announced, then as found */
+	uint64_t deadline_ms; /* monotonic */
+	int fd;               /* owned: what the api writes; its name is removed already */
+	int copy;             /* owned: ours; -1 until INPUT_CLOSE */
 	char copy_name[TEMPORARY_NAME];
-	uint64_t done;          /* bytes copied */
+	uint64_t done; /* bytes copied */
 	struct sha256 hash;
 };
 
@@ -56,8 +56,10 @@ inputs_open(struct engine *e, struct err *err)
 
 	if (mkdirat(e->engine_fd, "inputs", 0700) < 0 && errno != EEXIST)
 		return err_errno(err, "make inputs/");
-	e->inputs_fd = openat(e->engine_fd, "inputs", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	copy = e->inputs_fd < 0 ? -1 : openat(e->inputs_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	e->inputs_fd = openat(
+		e->engine_fd, "inputs", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	copy = e->inputs_fd < 0 ? -1
+				: openat(e->inputs_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	dir = copy < 0 ? NULL : fdopendir(copy);
 	if (dir == NULL)
 		return err_errno(err, "open inputs/");
@@ -74,8 +76,9 @@ upload_free(struct engine *e, struct upload *u)
 	list_remove(&u->link);
 	e->uploads_n--;
 	if (u->copy >= 0) {
-		(void)unlinkat(e->inputs_fd, u->copy_name, 0); /* gone if it was renamed: then nothing is to do */
-		(void)close(u->copy);                          /* a failed write was noticed by fsync */
+		(void)unlinkat(e->inputs_fd, u->copy_name,
+			0);           /* gone if it was renamed: then nothing is to do */
+		(void)close(u->copy); /* a failed write was noticed by fsync */
 	}
 	if (u->fd >= 0)
 		(void)close(u->fd); /* temporary */
@@ -85,7 +88,7 @@ upload_free(struct engine *e, struct upload *u)
 void
 uploads_drop(struct engine *e)
 {
-	list_each(u, &e->uploads, struct upload, link)
+	list_each (u, &e->uploads, struct upload, link)
 		upload_free(e, u);
 	ev_timer_stop(e->loop, &e->slice);
 }
@@ -96,7 +99,7 @@ uploads_tick(struct engine *e, uint64_t now_ms)
 	struct err err;
 
 	(void)REFUSE(&err, BAD_REQUEST, "the input did not come in time and was given up");
-	list_each(u, &e->uploads, struct upload, link)
+	list_each (u, &e->uploads, struct upload, link)
 		if (now_ms >= u->deadline_ms) {
 			answer_refused(e, u->to, &err);
 			upload_free(e, u);
@@ -113,7 +116,8 @@ path_ok(struct view path)
 
 /* Bytes and number of the task's inputs without this path, those under way included. */
 static int
-check_room(struct engine *e, const struct id *task, struct view path, uint64_t size, struct err *err)
+check_room(
+	struct engine *e, const struct id *task, struct view path, uint64_t size, struct err *err)
 {
 	uint64_t bytes, n, max = e->settings.task_max_input_bytes;
 	auto_query struct query q = query_of(e->store, Q_INPUT_SUM);
@@ -126,15 +130,17 @@ check_room(struct engine *e, const struct id *task, struct view path, uint64_t s
 		return r;
 	bytes = col_u64(&q);
 	n = col_u64(&q);
-	list_each(u, &e->uploads, struct upload, link)
+	list_each (u, &e->uploads, struct upload, link)
 		if (id_eq(&u->task, task)) {
 			bytes += u->size;
 			n++;
 		}
 	if (n >= LIMIT_INPUTS_PER_TASK)
-		return REFUSE(err, QUOTA, "a task has at most %u inputs", (unsigned)LIMIT_INPUTS_PER_TASK);
+		return REFUSE(err, QUOTA, "a task has at most %u inputs",
+			(unsigned)LIMIT_INPUTS_PER_TASK);
 	if (size > max || bytes > max - size)
-		return REFUSE(err, TOO_LARGE, "the inputs of a task may have %" PRIu64 " bytes together", max);
+		return REFUSE(err, TOO_LARGE,
+			"the inputs of a task may have %" PRIu64 " bytes together", max);
 	return 0;
 }
 
@@ -148,8 +154,8 @@ unnamed_file(struct engine *e, struct err *err)
 }
 
 static int
-upload_new(struct engine *e, const struct principal *p, const struct msg_input_open *m, struct reply to,
-	struct upload **ret, struct err *err)
+upload_new(struct engine *e, const struct principal *p, const struct msg_input_open *m,
+	struct reply to, struct upload **ret, struct err *err)
 {
 	struct upload *u = calloc(1, sizeof(*u));
 	int fd = u == NULL ? err_set(err, -ENOMEM, "no memory for an input") : unnamed_file(e, err);
@@ -190,7 +196,8 @@ on_input_open(struct engine *e, struct reply to, const struct msg_input_open *m,
 	if (r == 0)
 		r = task_check_open(&t, err);
 	if (r == 0 && !path_ok(m->path))
-		r = REFUSE(err, BAD_REQUEST, "the path of an input must be absolute and name a file");
+		r = REFUSE(
+			err, BAD_REQUEST, "the path of an input must be absolute and name a file");
 	if (r == 0 && m->mode > 0777)
 		r = REFUSE(err, BAD_REQUEST, "mode: at most 0777");
 	if (r == 0 && e->uploads_n >= LIMIT_UPLOADS)
@@ -244,7 +251,8 @@ keep(struct engine *e, struct upload *u, const uint8_t content[static 32], struc
 
 	hex_encode(content, 32, name);
 	if (fchmod(u->copy, 0400) < 0 || fsync(u->copy) < 0 ||
-		renameat(e->inputs_fd, u->copy_name, e->inputs_fd, name) < 0 || fsync(e->inputs_fd) < 0)
+		renameat(e->inputs_fd, u->copy_name, e->inputs_fd, name) < 0 ||
+		fsync(e->inputs_fd) < 0)
 		return err_errno(err, "store an input");
 	return 0;
 }
@@ -267,7 +275,8 @@ record(struct engine *e, struct upload *u, const struct task *t, const uint8_t c
 	if (r == 0)
 		r = audit_append(e, &ev, err);
 	if (r == -EILSEQ || r == -E2BIG || r == -ENOBUFS)
-		return REFUSE(err, BAD_REQUEST, "a path that cannot be recorded (too long, or not plain text)");
+		return REFUSE(err, BAD_REQUEST,
+			"a path that cannot be recorded (too long, or not plain text)");
 	return r == 0 ? tx_commit(&tx, err) : r;
 }
 
@@ -292,7 +301,8 @@ finish(struct engine *e, struct upload *u, struct err *err)
 	if (r < 0)
 		return r;
 	store_sync(e->store);
-	struct msg_input_row row = {.path = view_str(u->path), .mode = u->mode, .size_bytes = u->size};
+	struct msg_input_row row = {
+		.path = view_str(u->path), .mode = u->mode, .size_bytes = u->size};
 	memcpy(row.content, content, 32);
 	REPLY(e, u->to, INPUT_ROW, input_row, row);
 	return 0;
@@ -307,12 +317,14 @@ copy_slice(struct upload *u, struct err *err)
 
 	while (u->done < u->size && u->done < end) {
 		uint64_t left = u->size - u->done;
-		ssize_t n = pread(u->fd, room, left < sizeof(room) ? (size_t)left : sizeof(room), (off_t)u->done);
+		ssize_t n = pread(u->fd, room, left < sizeof(room) ? (size_t)left : sizeof(room),
+			(off_t)u->done);
 
 		if (n < 0)
 			return err_errno(err, "read an input");
 		if (n == 0)
-			return REFUSE(err, BAD_REQUEST, "the input became shorter while it was stored");
+			return REFUSE(
+				err, BAD_REQUEST, "the input became shorter while it was stored");
 		sha256_add(&u->hash, room, (size_t)n);
 		if (fd_write_all(u->copy, room, (size_t)n, err) < 0)
 			return err->code;
@@ -326,8 +338,7 @@ uploads_slice(struct engine *e)
 {
 	bool more = false;
 
-	list_each(u, &e->uploads, struct upload, link)
-	{
+	list_each (u, &e->uploads, struct upload, link) {
 		struct err err;
 		int r;
 
@@ -351,7 +362,7 @@ uploads_slice(struct engine *e)
 static struct upload *
 find(struct engine *e, struct reply to)
 {
-	list_each(u, &e->uploads, struct upload, link)
+	list_each (u, &e->uploads, struct upload, link)
 		if (u->to.tag == to.tag && u->to.generation == to.generation && u->copy < 0)
 			return u;
 	return NULL;
@@ -365,7 +376,8 @@ begin_copy(struct engine *e, struct upload *u, struct err *err)
 	if (fstat(u->fd, &st) < 0)
 		return err_errno(err, "look at an input");
 	if (st.st_size < 0 || (uint64_t)st.st_size != u->size)
-		return REFUSE(err, BAD_REQUEST, "the input has %lld bytes, %" PRIu64 " were announced",
+		return REFUSE(err, BAD_REQUEST,
+			"the input has %lld bytes, %" PRIu64 " were announced",
 			(long long)st.st_size, u->size);
 	temporary_name(u->copy_name);
 	u->copy = openat(e->inputs_fd, u->copy_name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

@@ -9,11 +9,15 @@
 
 #include "engine/sandbox.h"
 
-int inputs_open(struct engine *e, struct err *err) MUST_CHECK; /* makes inputs/, removes what was half-made */
+int inputs_open(struct engine *e,
+	struct err *err) MUST_CHECK; /* makes inputs/, removes what was half-made */
 
-int on_input_open(struct engine *e, struct reply to, const struct msg_input_open *m, struct err *err) MUST_CHECK;
-int on_input_close(struct engine *e, struct reply to, const struct msg_input_close *m, struct err *err) MUST_CHECK;
-int on_input_list(struct engine *e, struct reply to, const struct msg_input_list *m, struct err *err) MUST_CHECK;
+int on_input_open(struct engine *e, struct reply to, const struct msg_input_open *m,
+	struct err *err) MUST_CHECK;
+int on_input_close(struct engine *e, struct reply to, const struct msg_input_close *m,
+	struct err *err) MUST_CHECK;
+int on_input_list(struct engine *e, struct reply to, const struct msg_input_list *m,
+	struct err *err) MUST_CHECK;
 
 /* The next stored input into a sandbox that is being created: 1 one is on its way, 0 there is none left. */
 int input_feed_next(struct sandbox *s, struct err *err) MUST_CHECK;

@@ -16,7 +16,8 @@ enum { UID_AGENT = 10001, UID_ROOT = 0, ENV_MAX = 32768 };
 /* ---- objects ---- */
 
 int
-job_new(struct sandbox *s, const struct id *id, enum job_kind kind, struct job **ret, struct err *err)
+job_new(struct sandbox *s, const struct id *id, enum job_kind kind, struct job **ret,
+	struct err *err)
 {
 	struct job *j = calloc(1, sizeof(*j));
 
@@ -36,7 +37,7 @@ job_new(struct sandbox *s, const struct id *id, enum job_kind kind, struct job *
 struct job *
 job_live(struct sandbox *s, const struct id *id)
 {
-	list_each(j, &s->jobs, struct job, link)
+	list_each (j, &s->jobs, struct job, link)
 		if (id_eq(&j->id, id))
 			return j;
 	return NULL;
@@ -45,13 +46,12 @@ job_live(struct sandbox *s, const struct id *id)
 void
 job_free(struct job *j)
 {
-	list_each(w, &j->waiters, struct waiter, link)
-	{
+	list_each (w, &j->waiters, struct waiter, link) {
 		list_remove(&w->link);
 		free(w);
 	}
 	/* An answer to USAGE_ASK may still come for it. */
-	list_each(w, &j->sandbox->waiters, struct waiter, link)
+	list_each (w, &j->sandbox->waiters, struct waiter, link)
 		if (w->job == j)
 			w->job = NULL;
 	list_remove(&j->link);
@@ -163,11 +163,13 @@ check(const struct msg_job_run *m, struct err *err)
 	if (!strings_ok(m->argv) || !strings_ok(m->env))
 		return REFUSE(err, BAD_REQUEST, "argv and env are texts that end with NUL");
 	if (m->uid != UID_AGENT && m->uid != UID_ROOT)
-		return REFUSE(err, BAD_REQUEST, "a command runs as agent (10001) or as root (0, without capabilities)");
+		return REFUSE(err, BAD_REQUEST,
+			"a command runs as agent (10001) or as root (0, without capabilities)");
 	if (m->timeout_ms > LIMIT_JOB_TIMEOUT_MS)
 		return REFUSE(err, BAD_REQUEST, "timeout: at most a day");
 	if (m->keep_bytes > LIMIT_KEEP_BYTES)
-		return REFUSE(err, BAD_REQUEST, "kept output: at most %u MiB", (unsigned)(LIMIT_KEEP_BYTES >> 20));
+		return REFUSE(err, BAD_REQUEST, "kept output: at most %u MiB",
+			(unsigned)(LIMIT_KEEP_BYTES >> 20));
 	if (m->mode > 07777)
 		return REFUSE(err, BAD_REQUEST, "mode: at most 07777");
 	if (m->kind == JOB_KIND_EXEC)
@@ -258,7 +260,8 @@ record_start(struct sandbox *s, struct start *st, struct err *err)
 	if (r == 0)
 		r = audit_append(s->engine, &ev, err);
 	if (r == -EILSEQ || r == -E2BIG || r == -ENOBUFS)
-		return REFUSE(err, BAD_REQUEST, "a path that cannot be recorded (too long, or not plain text)");
+		return REFUSE(err, BAD_REQUEST,
+			"a path that cannot be recorded (too long, or not plain text)");
 	return r == 0 ? tx_commit(&tx, err) : r;
 }
 
@@ -276,14 +279,16 @@ merge_env(struct sandbox *s, struct view own, struct buf *ret, struct err *err)
 		size_t name = eq != NULL ? (size_t)(eq - (const char *)left.p) + 1 : n;
 		bool named = false;
 
-		for (struct view o = own; o.n > 0 && !named; o = view_skip(o, strlen((const char *)o.p) + 1))
+		for (struct view o = own; o.n > 0 && !named;
+			o = view_skip(o, strlen((const char *)o.p) + 1))
 			named = o.n >= name && memcmp(o.p, left.p, name) == 0;
 		if (!named)
 			buf_add(ret, left.p, n);
 		left = view_skip(left, n);
 	}
 	buf_add_view(ret, own);
-	return buf_check(ret) < 0 ? REFUSE(err, TOO_LARGE, "the environment is larger than 32 KiB") : 0;
+	return buf_check(ret) < 0 ? REFUSE(err, TOO_LARGE, "the environment is larger than 32 KiB")
+				  : 0;
 }
 
 static void
@@ -336,18 +341,21 @@ check_live(struct sandbox *s, struct err *err)
 	case SANDBOX_STATE_RUNNING:
 		break;
 	case SANDBOX_STATE_CREATING:
-		return REFUSE(err, CONFLICT, "the sandbox is being made; its creation answers when it is ready");
+		return REFUSE(err, CONFLICT,
+			"the sandbox is being made; its creation answers when it is ready");
 	case SANDBOX_STATE_PAUSED:
 		return REFUSE(err, CONFLICT, "the sandbox is paused; resume it first");
 	case SANDBOX_STATE_STOPPING:
 	case SANDBOX_STATE_GONE:
 	case SANDBOX_STATE_FAILED:
-		return REFUSE(err, SANDBOX_ENDED, "the sandbox is ending (%s)", sandbox_reason_text(s->reason));
+		return REFUSE(err, SANDBOX_ENDED, "the sandbox is ending (%s)",
+			sandbox_reason_text(s->reason));
 	case SANDBOX_STATE_MAX:
 		must(false);
 	}
 	if (s->relay == NULL || s->relay->state != RELAY_LIVE)
-		return REFUSE(err, UNAVAILABLE, "the sandbox is being taken over by a restarted engine; try again");
+		return REFUSE(err, UNAVAILABLE,
+			"the sandbox is being taken over by a restarted engine; try again");
 	return 0;
 }
 
@@ -410,8 +418,8 @@ on_job_run(struct engine *e, struct reply to, const struct msg_job_run *m, struc
 }
 
 int
-job_feed_input(struct sandbox *s, struct view path, uint32_t mode, uint64_t size, const uint8_t content[static 32],
-	int fd, struct err *err)
+job_feed_input(struct sandbox *s, struct view path, uint32_t mode, uint64_t size,
+	const uint8_t content[static 32], int fd, struct err *err)
 {
 	const struct msg_job_run m = {.kind = JOB_KIND_FILE_WRITE,
 		.stdin_open = true,
@@ -524,7 +532,8 @@ on_job_list(struct engine *e, struct reply to, const struct msg_job_list *m, str
 	auto_sandbox struct sandbox *loaded = NULL;
 	struct sandbox *s;
 	struct principal p;
-	uint64_t limit = m->limit == 0 || m->limit > LIMIT_PAGE_ROWS ? LIMIT_PAGE_ROWS : m->limit, n = 0;
+	uint64_t limit = m->limit == 0 || m->limit > LIMIT_PAGE_ROWS ? LIMIT_PAGE_ROWS : m->limit,
+		 n = 0;
 	int r = caller_find(e, &m->caller, &p, err);
 
 	if (r == 0)

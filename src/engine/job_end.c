@@ -136,7 +136,7 @@ record_alone(struct job *j, struct err *err)
 static void
 answer(struct job *j)
 {
-	list_each(w, &j->waiters, struct waiter, link)
+	list_each (w, &j->waiters, struct waiter, link)
 		job_answer(j->sandbox->engine, &j->id, w->to);
 }
 
@@ -150,11 +150,13 @@ job_finish(struct job *j, enum job_reason reason)
 	must(job_step(j, reason, &err) == 0);
 	if (record_alone(j, &err) < 0) {
 		log_line("the end of a command is not recorded yet: %s", err.text);
-		j->reason = JOB_REASON_RUNNING; /* as the database has it; tried again by the tick */
+		j->reason =
+			JOB_REASON_RUNNING; /* as the database has it; tried again by the tick */
 		j->uncommitted = true;
 		return;
 	}
-	good = reason == JOB_REASON_EXITED && j->end.code == 0 && memcmp(j->content, j->end.content, 32) == 0;
+	good = reason == JOB_REASON_EXITED && j->end.code == 0 &&
+	       memcmp(j->content, j->end.content, 32) == 0;
 	answer(j);
 	if (s->relay != NULL)
 		IPC_SEND(s->relay, 0, JOB_RECORDED, job_recorded, {.job = j->id});
@@ -245,8 +247,7 @@ jobs_record_lost(struct sandbox *s, struct err *err)
 {
 	int r = 0;
 
-	list_each(j, &s->jobs, struct job, link)
-	{
+	list_each (j, &s->jobs, struct job, link) {
 		enum job_reason before = j->reason;
 
 		if (r < 0)
@@ -262,8 +263,7 @@ jobs_record_lost(struct sandbox *s, struct err *err)
 void
 jobs_answer_lost(struct sandbox *s)
 {
-	list_each(j, &s->jobs, struct job, link)
-	{
+	list_each (j, &s->jobs, struct job, link) {
 		answer(j);
 		job_free(j);
 	}

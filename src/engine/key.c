@@ -8,8 +8,8 @@
 #include <errno.h>
 
 int
-key_find(struct engine *e, const char *tenant, const uint8_t key[static 32], const uint8_t body[static 32],
-	struct id *ret, struct err *err)
+key_find(struct engine *e, const char *tenant, const uint8_t key[static 32],
+	const uint8_t body[static 32], struct id *ret, struct err *err)
 {
 	auto_query struct query q = query_of(e->store, Q_IDEMPOTENCY_GET);
 	uint8_t known[32];
@@ -28,7 +28,8 @@ key_find(struct engine *e, const char *tenant, const uint8_t key[static 32], con
 	col_id(&q, &made);
 	if (memcmp(known, body, 32) != 0)
 		return REFUSE(err, IDEMPOTENCY,
-			"this Idempotency-Key came before with another request; use a new key for a new request");
+			"this Idempotency-Key came before with another request; use a new key for "
+			"a new request");
 	*ret = made;
 	return 1;
 }
@@ -43,8 +44,8 @@ expire(struct engine *e, uint64_t now, struct err *err)
 }
 
 int
-key_insert(struct engine *e, const char *tenant, const uint8_t key[static 32], const uint8_t body[static 32],
-	const struct id *made, struct err *err)
+key_insert(struct engine *e, const char *tenant, const uint8_t key[static 32],
+	const uint8_t body[static 32], const struct id *made, struct err *err)
 {
 	uint64_t now = clock_real_ms();
 	int r;

@@ -36,8 +36,10 @@ labels_check(struct view labels, struct err *err)
 		if (!labels_next(&left, &key, &value) || ++n > LIMIT_LABELS)
 			return REFUSE(err, BAD_REQUEST, "labels: at most %u pairs of key and value",
 				(unsigned)LIMIT_LABELS);
-		if (key.n == 0 || key.n > KEY_BYTES || value.n > VALUE_BYTES || !view_utf8(key) || !view_utf8(value))
-			return REFUSE(err, BAD_REQUEST, "labels: keys of 1 to %d bytes, values of up to %d, in UTF-8",
+		if (key.n == 0 || key.n > KEY_BYTES || value.n > VALUE_BYTES || !view_utf8(key) ||
+			!view_utf8(value))
+			return REFUSE(err, BAD_REQUEST,
+				"labels: keys of 1 to %d bytes, values of up to %d, in UTF-8",
 				KEY_BYTES, VALUE_BYTES);
 		while (labels_next(&before, &old, &ignored))
 			if (view_eq(old, key))

@@ -25,7 +25,8 @@ listed(const struct sandbox *s, const struct principal *p, const struct msg_sand
 }
 
 int
-on_sandbox_list(struct engine *e, struct reply to, const struct msg_sandbox_list *m, struct err *err)
+on_sandbox_list(
+	struct engine *e, struct reply to, const struct msg_sandbox_list *m, struct err *err)
 {
 	struct principal p;
 	uint64_t limit = m->limit == 0 || m->limit > LIMIT_PAGE_ROWS ? LIMIT_PAGE_ROWS : m->limit;
@@ -35,8 +36,7 @@ on_sandbox_list(struct engine *e, struct reply to, const struct msg_sandbox_list
 
 	if (r < 0)
 		return r;
-	list_each(s, &e->sandboxes, struct sandbox, link)
-	{
+	list_each (s, &e->sandboxes, struct sandbox, link) {
 		if (started && listed(s, &p, m)) {
 			more = limit == 0 || bytes > LIMIT_PAGE_BYTES;
 			if (!more) {
@@ -70,7 +70,8 @@ on_sandbox_get(struct engine *e, struct reply to, const struct msg_sandbox_get *
 /* ---- kill ---- */
 
 int
-on_sandbox_kill(struct engine *e, struct reply to, const struct msg_sandbox_kill *m, struct err *err)
+on_sandbox_kill(
+	struct engine *e, struct reply to, const struct msg_sandbox_kill *m, struct err *err)
 {
 	auto_sandbox struct sandbox *loaded = NULL;
 	struct sandbox *s;
@@ -109,7 +110,8 @@ record_asked(struct sandbox *s, const struct principal *p, bool frozen, struct e
 	int r = tx_begin(&tx, s->engine->store, err);
 
 	if (r == 0)
-		r = sandbox_audit(s, "sandbox.freeze", p, view_of(NULL, 0), put_frozen, &frozen, err);
+		r = sandbox_audit(
+			s, "sandbox.freeze", p, view_of(NULL, 0), put_frozen, &frozen, err);
 	return r == 0 ? tx_commit(&tx, err) : r;
 }
 
@@ -117,14 +119,17 @@ static int
 check_usable(const struct sandbox *s, struct err *err)
 {
 	if (s->state == SANDBOX_STATE_CREATING)
-		return REFUSE(err, CONFLICT, "the sandbox is being made; its creation answers when it is ready");
+		return REFUSE(err, CONFLICT,
+			"the sandbox is being made; its creation answers when it is ready");
 	if (s->state == SANDBOX_STATE_STOPPING)
-		return REFUSE(err, SANDBOX_ENDED, "the sandbox is ending (%s)", sandbox_reason_text(s->reason));
+		return REFUSE(err, SANDBOX_ENDED, "the sandbox is ending (%s)",
+			sandbox_reason_text(s->reason));
 	return 0;
 }
 
 int
-on_sandbox_freeze(struct engine *e, struct reply to, const struct msg_sandbox_freeze *m, struct err *err)
+on_sandbox_freeze(
+	struct engine *e, struct reply to, const struct msg_sandbox_freeze *m, struct err *err)
 {
 	struct principal p;
 	struct sandbox *s = NULL;
@@ -163,7 +168,8 @@ record_frozen(struct sandbox *s, bool frozen, struct err *err)
 	r = query_run(&q, err);
 	query_cleanup(&q);
 	if (r == 0)
-		r = sandbox_audit(s, "sandbox.frozen", &principal_engine, view_of(NULL, 0), put_frozen, &frozen, err);
+		r = sandbox_audit(s, "sandbox.frozen", &principal_engine, view_of(NULL, 0),
+			put_frozen, &frozen, err);
 	return r == 0 ? tx_commit(&tx, err) : r;
 }
 
@@ -177,7 +183,8 @@ on_frozen(struct engine *e, const struct msg_frozen *m, struct err *err)
 	if (w == NULL)
 		return err_set(err, -EPROTO, "FROZEN that nobody asked for");
 	if (s->state == SANDBOX_STATE_STOPPING) {
-		(void)REFUSE(&why, SANDBOX_ENDED, "the sandbox is ending (%s)", sandbox_reason_text(s->reason));
+		(void)REFUSE(&why, SANDBOX_ENDED, "the sandbox is ending (%s)",
+			sandbox_reason_text(s->reason));
 	} else if (m->code < 0 || m->frozen != w->frozen) {
 		(void)REFUSE(&why, CONFLICT, "the kernel did not do it: %.150s", m->text);
 	} else {
@@ -224,7 +231,8 @@ life_row(struct sandbox *s, struct err *err)
 }
 
 static int
-change_life(struct sandbox *s, const struct principal *p, const struct msg_sandbox_life *m, struct err *err)
+change_life(struct sandbox *s, const struct principal *p, const struct msg_sandbox_life *m,
+	struct err *err)
 {
 	uint64_t old_idle = s->idle_ms;
 	bool old_persistent = s->persistent;
@@ -255,7 +263,8 @@ check_life(const struct engine *e, const struct msg_sandbox_life *m, struct err 
 	int r = 0;
 
 	if (m->set == 0 || m->set > (SET_TTL | SET_IDLE | SET_PERSISTENT))
-		return REFUSE(err, BAD_REQUEST, "nothing to change: ttl_seconds, idle_seconds or persistent");
+		return REFUSE(err, BAD_REQUEST,
+			"nothing to change: ttl_seconds, idle_seconds or persistent");
 	if ((m->set & SET_TTL) != 0) {
 		r = m->ttl_ms == 0 ? REFUSE(err, BAD_REQUEST, "ttl: at least a second")
 				   : ttl_resolve(&e->settings, m->ttl_ms, 0, &unused, err);
@@ -266,7 +275,8 @@ check_life(const struct engine *e, const struct msg_sandbox_life *m, struct err 
 }
 
 int
-on_sandbox_life(struct engine *e, struct reply to, const struct msg_sandbox_life *m, struct err *err)
+on_sandbox_life(
+	struct engine *e, struct reply to, const struct msg_sandbox_life *m, struct err *err)
 {
 	struct principal p;
 	struct sandbox *s = NULL;
@@ -309,7 +319,8 @@ on_ttl_is(struct engine *e, const struct msg_ttl_is *m, struct err *err)
 		return err_set(err, -EPROTO, "TTL_IS that nobody asked for");
 	/* The supervisor's clock ends it; what stands here is for people. */
 	s->ttl_ms = m->ttl_ms;
-	s->ttl_until_ms = clock_real_ms() + (m->ttl_ms > INT32_MAX * UINT64_C(1000) ? 0 : m->ttl_ms);
+	s->ttl_until_ms = clock_real_ms() +
+			  (m->ttl_ms > INT32_MAX * UINT64_C(1000) ? 0 : m->ttl_ms);
 	r = tx_begin(&tx, e->store, &why);
 	if (r == 0)
 		r = life_row(s, &why);
@@ -325,7 +336,8 @@ on_ttl_is(struct engine *e, const struct msg_ttl_is *m, struct err *err)
 /* ---- usage ---- */
 
 int
-on_sandbox_usage(struct engine *e, struct reply to, const struct msg_sandbox_usage *m, struct err *err)
+on_sandbox_usage(
+	struct engine *e, struct reply to, const struct msg_sandbox_usage *m, struct err *err)
 {
 	struct principal p;
 	struct sandbox *s = NULL;

@@ -4,12 +4,18 @@
 
 #include "engine/sandbox.h"
 
-int on_sandbox_list(struct engine *e, struct reply to, const struct msg_sandbox_list *m, struct err *err) MUST_CHECK;
-int on_sandbox_get(struct engine *e, struct reply to, const struct msg_sandbox_get *m, struct err *err) MUST_CHECK;
-int on_sandbox_kill(struct engine *e, struct reply to, const struct msg_sandbox_kill *m, struct err *err) MUST_CHECK;
-int on_sandbox_freeze(struct engine *e, struct reply to, const struct msg_sandbox_freeze *m, struct err *err) MUST_CHECK;
-int on_sandbox_life(struct engine *e, struct reply to, const struct msg_sandbox_life *m, struct err *err) MUST_CHECK;
-int on_sandbox_usage(struct engine *e, struct reply to, const struct msg_sandbox_usage *m, struct err *err) MUST_CHECK;
+int on_sandbox_list(struct engine *e, struct reply to, const struct msg_sandbox_list *m,
+	struct err *err) MUST_CHECK;
+int on_sandbox_get(struct engine *e, struct reply to, const struct msg_sandbox_get *m,
+	struct err *err) MUST_CHECK;
+int on_sandbox_kill(struct engine *e, struct reply to, const struct msg_sandbox_kill *m,
+	struct err *err) MUST_CHECK;
+int on_sandbox_freeze(struct engine *e, struct reply to, const struct msg_sandbox_freeze *m,
+	struct err *err) MUST_CHECK;
+int on_sandbox_life(struct engine *e, struct reply to, const struct msg_sandbox_life *m,
+	struct err *err) MUST_CHECK;
+int on_sandbox_usage(struct engine *e, struct reply to, const struct msg_sandbox_usage *m,
+	struct err *err) MUST_CHECK;
 
 int on_frozen(struct engine *e, const struct msg_frozen *m, struct err *err) MUST_CHECK;
 int on_ttl_is(struct engine *e, const struct msg_ttl_is *m, struct err *err) MUST_CHECK;

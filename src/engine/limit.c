@@ -11,20 +11,23 @@
 enum { CREATION = 1000, PAGE = 4096 };
 
 static int
-one(const char *what, uint64_t asked, uint64_t fallback, uint64_t max, uint64_t *ret, struct err *err)
+one(const char *what, uint64_t asked, uint64_t fallback, uint64_t max, uint64_t *ret,
+	struct err *err)
 {
 	uint64_t v = asked != 0 ? asked : fallback;
 
 	if (v > max && asked == 0)
 		v = max; /* a default above the ceiling means the ceiling */
 	if (v > max)
-		return REFUSE(err, BAD_REQUEST, "%s: %" PRIu64 " is above the limit of %" PRIu64, what, v, max);
+		return REFUSE(err, BAD_REQUEST, "%s: %" PRIu64 " is above the limit of %" PRIu64,
+			what, v, max);
 	*ret = v;
 	return 0;
 }
 
 static int
-one_u32(const char *what, uint32_t asked, uint32_t fallback, uint32_t max, uint32_t *ret, struct err *err)
+one_u32(const char *what, uint32_t asked, uint32_t fallback, uint32_t max, uint32_t *ret,
+	struct err *err)
 {
 	uint64_t v = 0;
 	int r = one(what, asked, fallback, max, &v, err);
@@ -44,14 +47,16 @@ limits_resolve(const struct settings *c, const struct limits *asked, const struc
 		&l.memory_bytes, err);
 
 	if (r == 0)
-		r = one("disk", asked->disk_bytes, fallback->disk_bytes, max->disk_bytes, &l.disk_bytes, err);
+		r = one("disk", asked->disk_bytes, fallback->disk_bytes, max->disk_bytes,
+			&l.disk_bytes, err);
 	if (r == 0)
 		r = one_u32("inodes", asked->disk_inodes, fallback->disk_inodes, max->disk_inodes,
 			&l.disk_inodes, err);
 	if (r == 0)
 		r = one_u32("pids", asked->pids, fallback->pids, max->pids, &l.pids, err);
 	if (r == 0)
-		r = one_u32("cpu", asked->cpu_milli, fallback->cpu_milli, max->cpu_milli, &l.cpu_milli, err);
+		r = one_u32("cpu", asked->cpu_milli, fallback->cpu_milli, max->cpu_milli,
+			&l.cpu_milli, err);
 	if (r == 0)
 		r = one_u32("open files", asked->open_files, fallback->open_files, max->open_files,
 			&l.open_files, err);
@@ -60,16 +65,18 @@ limits_resolve(const struct settings *c, const struct limits *asked, const struc
 	/* The kernel counts pages; what is measured later must be what was asked for. */
 	l.memory_bytes &= ~(uint64_t)(PAGE - 1);
 	l.disk_bytes &= ~(uint64_t)(PAGE - 1);
-	if (l.memory_bytes < (16 << 20) || l.disk_bytes < (1 << 20) || l.disk_inodes < 100 || l.pids < 16 ||
-		l.cpu_milli < 50 || l.open_files < 64)
+	if (l.memory_bytes < (16 << 20) || l.disk_bytes < (1 << 20) || l.disk_inodes < 100 ||
+		l.pids < 16 || l.cpu_milli < 50 || l.open_files < 64)
 		return REFUSE(err, BAD_REQUEST,
-			"too small: a sandbox needs 16 MiB memory, 1 MiB disk, 100 inodes, 16 pids, 0.05 cpu, 64 files");
+			"too small: a sandbox needs 16 MiB memory, 1 MiB disk, 100 inodes, 16 "
+			"pids, 0.05 cpu, 64 files");
 	*ret = l;
 	return 0;
 }
 
 int
-ttl_resolve(const struct settings *c, uint64_t asked_ms, uint64_t fallback_ms, uint64_t *ret, struct err *err)
+ttl_resolve(const struct settings *c, uint64_t asked_ms, uint64_t fallback_ms, uint64_t *ret,
+	struct err *err)
 {
 	uint64_t v = asked_ms != 0 ? asked_ms : fallback_ms;
 
@@ -88,7 +95,8 @@ idle_resolve(uint64_t asked_ms, uint64_t fallback_ms, uint64_t *ret, struct err 
 	uint64_t v = asked_ms != 0 ? asked_ms : fallback_ms;
 
 	if (v < LIMIT_IDLE_MIN_MS || v > (UINT64_C(1) << 42))
-		return REFUSE(err, BAD_REQUEST, "idle time: at least %" PRIu64 " seconds, and no ages",
+		return REFUSE(err, BAD_REQUEST,
+			"idle time: at least %" PRIu64 " seconds, and no ages",
 			LIMIT_IDLE_MIN_MS / 1000);
 	*ret = v;
 	return 0;
@@ -102,21 +110,29 @@ quota_check(struct engine *e, const char *tenant, uint64_t memory_bytes, struct 
 	unsigned n = 1;
 
 	if (e->sandboxes_n + 1 > c->max_sandboxes)
-		return REFUSE(err, QUOTA, "this host has all its %u sandboxes in use; end one first", c->max_sandboxes);
-	if (memory_bytes > c->max_memory_bytes || e->memory_bytes > c->max_memory_bytes - memory_bytes)
-		return REFUSE(err, QUOTA, "the sandboxes of this host may use %" PRIu64
-			" bytes of memory together; end one first", c->max_memory_bytes);
-	list_each(s, &e->sandboxes, struct sandbox, link)
+		return REFUSE(err, QUOTA,
+			"this host has all its %u sandboxes in use; end one first",
+			c->max_sandboxes);
+	if (memory_bytes > c->max_memory_bytes ||
+		e->memory_bytes > c->max_memory_bytes - memory_bytes)
+		return REFUSE(err, QUOTA,
+			"the sandboxes of this host may use %" PRIu64
+			" bytes of memory together; end one first",
+			c->max_memory_bytes);
+	list_each (s, &e->sandboxes, struct sandbox, link)
 		if (strcmp(s->tenant, tenant) == 0) {
 			n++;
 			memory += s->limits.memory_bytes;
 		}
 	if (n > c->tenant_max_sandboxes)
-		return REFUSE(err, QUOTA, "the tenant has all its %u sandboxes in use; end one first",
+		return REFUSE(err, QUOTA,
+			"the tenant has all its %u sandboxes in use; end one first",
 			c->tenant_max_sandboxes);
 	if (memory > c->tenant_max_memory_bytes)
-		return REFUSE(err, QUOTA, "the sandboxes of the tenant may use %" PRIu64
-			" bytes of memory together; end one first", c->tenant_max_memory_bytes);
+		return REFUSE(err, QUOTA,
+			"the sandboxes of the tenant may use %" PRIu64
+			" bytes of memory together; end one first",
+			c->tenant_max_memory_bytes);
 	return 0;
 }
 
@@ -141,8 +157,7 @@ rate_of(struct engine *e, const char *tenant, uint64_t full, uint64_t now_ms, st
 {
 	struct rate *found = NULL;
 
-	list_each(r, &e->rates, struct rate, link)
-	{
+	list_each (r, &e->rates, struct rate, link) {
 		if (strcmp(r->tenant, tenant) == 0) {
 			refill(r, full, now_ms);
 			found = r;
@@ -174,7 +189,8 @@ rate_take(struct engine *e, const char *tenant, uint64_t now_ms, struct err *err
 	if (r == NULL)
 		return err->code;
 	if (r->left < CREATION)
-		return REFUSE(err, RATE, "the tenant makes more than %u sandboxes a minute; wait a moment",
+		return REFUSE(err, RATE,
+			"the tenant makes more than %u sandboxes a minute; wait a moment",
 			e->settings.tenant_creates_per_minute);
 	r->left -= CREATION;
 	return 0;
@@ -183,8 +199,7 @@ rate_take(struct engine *e, const char *tenant, uint64_t now_ms, struct err *err
 void
 rate_free_all(struct engine *e)
 {
-	list_each(r, &e->rates, struct rate, link)
-	{
+	list_each (r, &e->rates, struct rate, link) {
 		list_remove(&r->link);
 		free(r);
 	}

@@ -11,20 +11,23 @@
 struct rate {
 	struct link link;
 	char tenant[TENANT_BYTES];
-	uint64_t at_ms;  /* monotonic: when `left` was true */
-	uint64_t left;   /* thousandths of a creation */
+	uint64_t at_ms; /* monotonic: when `left` was true */
+	uint64_t left;  /* thousandths of a creation */
 };
 
 /* Zeros of `asked` become those of `fallback`; above settings.max_limits is a refusal. */
-int limits_resolve(const struct settings *c, const struct limits *asked, const struct limits *fallback,
-	struct limits *ret, struct err *err) MUST_CHECK;
+int limits_resolve(const struct settings *c, const struct limits *asked,
+	const struct limits *fallback, struct limits *ret, struct err *err) MUST_CHECK;
 
 /* Zero becomes `fallback`. */
-int ttl_resolve(const struct settings *c, uint64_t asked_ms, uint64_t fallback_ms, uint64_t *ret, struct err *err) MUST_CHECK;
-int idle_resolve(uint64_t asked_ms, uint64_t fallback_ms, uint64_t *ret, struct err *err) MUST_CHECK;
+int ttl_resolve(const struct settings *c, uint64_t asked_ms, uint64_t fallback_ms, uint64_t *ret,
+	struct err *err) MUST_CHECK;
+int idle_resolve(
+	uint64_t asked_ms, uint64_t fallback_ms, uint64_t *ret, struct err *err) MUST_CHECK;
 
 /* Is there room for one more sandbox with this much memory? */
-int quota_check(struct engine *e, const char *tenant, uint64_t memory_bytes, struct err *err) MUST_CHECK;
+int quota_check(
+	struct engine *e, const char *tenant, uint64_t memory_bytes, struct err *err) MUST_CHECK;
 
 /* Takes one creation out of the tenant's bucket at this time. */
 int rate_take(struct engine *e, const char *tenant, uint64_t now_ms, struct err *err) MUST_CHECK;

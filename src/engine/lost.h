@@ -12,4 +12,5 @@ void lost_relay(struct ipc_peer *peer, const struct err *why);
 int on_relay_lost(struct sandbox *s, const struct msg_relay_lost *m, struct err *err) MUST_CHECK;
 
 /* The supervisor started a new api. */
-int on_api_edge(struct engine *e, struct ipc_msg *in, const struct msg_api_edge *m, struct err *err) MUST_CHECK;
+int on_api_edge(struct engine *e, struct ipc_msg *in, const struct msg_api_edge *m,
+	struct err *err) MUST_CHECK;

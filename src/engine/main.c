@@ -4,6 +4,7 @@
  * descriptors of proto/fds.def; no arguments. Exit: 0 after STOPPED, 2 the supervisor was lost or broke the
  * protocol, 3 the store or a descriptor cannot be used, 4 it cannot be confined.
  */
+#include "engine/confine.h"
 #include "engine/input.h"
 #include "engine/life.h"
 #include "engine/limit.h"
@@ -55,7 +56,8 @@ engine_init(struct engine *e)
 static int
 open_state(struct engine *e, struct err *err)
 {
-	e->engine_fd = openat(e->state_fd, "engine", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	e->engine_fd = openat(
+		e->state_fd, "engine", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (e->engine_fd < 0)
 		return err_errno(err, "open engine/ of the state directory");
 	if (fchdir(e->engine_fd) < 0)
@@ -77,7 +79,11 @@ main(int argc, char **argv)
 		log_exit(3, "cannot ignore SIGPIPE");
 	(void)umask(077);
 	engine_init(&engine);
-	if (open_state(&engine, &err) < 0 || serve_supervisor(&engine, FD_ENGINE_SUPERVISOR, &err) < 0 ||
+	if (open_state(&engine, &err) < 0)
+		log_exit(3, "%s", err.text);
+	if (confine(engine.state_fd, engine.engine_fd, &err) < 0)
+		log_exit(4, "cannot be confined: %s", err.text);
+	if (serve_supervisor(&engine, FD_ENGINE_SUPERVISOR, &err) < 0 ||
 		serve_api(&engine, FD_ENGINE_API, &err) < 0)
 		log_exit(3, "%s", err.text);
 	(void)ev_run(engine.loop, 0);

@@ -11,7 +11,8 @@ enum {
 };
 
 /* KILL, SETGID, SETUID, SETPCAP: what the agent gives up again in front of every command. */
-#define AGENT_CAPS ((UINT64_C(1) << 5) | (UINT64_C(1) << 6) | (UINT64_C(1) << 7) | (UINT64_C(1) << 8))
+#define AGENT_CAPS \
+	((UINT64_C(1) << 5) | (UINT64_C(1) << 6) | (UINT64_C(1) << 7) | (UINT64_C(1) << 8))
 
 _Static_assert(POLICY_MAX <= 64, "a bit per fact");
 
@@ -32,7 +33,8 @@ in_range(const struct facts *f, const struct wanted *w)
 {
 	uint64_t first = w->uid_first, end = first + (uint64_t)w->uid_slots * POLICY_UIDS;
 
-	return f->uid_base != 0 && f->uid_base >= first && (uint64_t)f->uid_base + f->uid_count <= end;
+	return f->uid_base != 0 && f->uid_base >= first &&
+	       (uint64_t)f->uid_base + f->uid_count <= end;
 }
 
 uint64_t
@@ -40,8 +42,8 @@ policy_differences(const struct facts *f, const struct wanted *w)
 {
 	uint64_t bits = 0;
 
-#define FACT(name, holds, sentence)                 \
-	if (!(holds))                               \
+#define FACT(name, holds, sentence) \
+	if (!(holds))               \
 		bits |= UINT64_C(1) << POLICY_##name;
 #include "engine/policy.def"
 #undef FACT

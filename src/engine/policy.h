@@ -8,12 +8,12 @@
 #include "proto_gen.h"
 
 struct wanted {
-	struct limits limits;    /* asked for */
+	struct limits limits; /* asked for */
 	uint8_t template[32];
-	uint32_t uid_first;      /* of the configured range */
-	uint32_t uid_slots;      /* ranges in it */
-	bool uid_shared;         /* another living sandbox has uids in common */
-	uint16_t places;         /* of the template, an upper bound */
+	uint32_t uid_first; /* of the configured range */
+	uint32_t uid_slots; /* ranges in it */
+	bool uid_shared;    /* another living sandbox has uids in common */
+	uint16_t places;    /* of the template, an upper bound */
 };
 
 enum policy_fact {

@@ -85,7 +85,8 @@ lower(uint8_t c)
 static bool
 is_word(uint8_t c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '_' || c == '-';
 }
 
 static bool
@@ -170,7 +171,8 @@ take_shape(struct scan *s, size_t end)
 	size_t token = run(s, end, is_token);
 
 	for (size_t i = 0; i < ARRAY_LEN(shapes); i++)
-		if (has_at(s, s->at, shapes[i].prefix) && token - s->at >= strlen(shapes[i].prefix) + shapes[i].more) {
+		if (has_at(s, s->at, shapes[i].prefix) &&
+			token - s->at >= strlen(shapes[i].prefix) + shapes[i].more) {
 			blot_to(s, token);
 			return true;
 		}
@@ -313,7 +315,8 @@ scan(struct scan *s)
 			continue;
 		}
 		end = run(s, s->at, is_word);
-		if (!take_shape(s, end) && !take_scheme(s, end) && !take_user(s, end) && !take_name(s, end))
+		if (!take_shape(s, end) && !take_scheme(s, end) && !take_user(s, end) &&
+			!take_name(s, end))
 			copy_to(s, end);
 	}
 }

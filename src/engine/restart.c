@@ -42,8 +42,11 @@ put_boot(struct canon_writer *w, const void *arg)
 static int
 record_start(struct engine *e, struct err *err)
 {
-	const struct audit_event ev = {
-		.event = "engine.start", .tenant = "", .who = &principal_engine, .data = put_boot, .arg = e};
+	const struct audit_event ev = {.event = "engine.start",
+		.tenant = "",
+		.who = &principal_engine,
+		.data = put_boot,
+		.arg = e};
 	auto_tx struct tx tx = {0};
 	int r = tx_begin(&tx, e->store, err);
 
@@ -142,7 +145,8 @@ refuse_held(struct engine *e, const struct id *id)
 
 	id_text(id, ID_SANDBOX, text);
 	log_line("%s is held but should not live: ending it", text);
-	IPC_SEND(e->supervisor, 0, KILL, kill, {.sandbox = *id, .reason = SANDBOX_REASON_ENGINE_RESTART});
+	IPC_SEND(e->supervisor, 0, KILL, kill,
+		{.sandbox = *id, .reason = SANDBOX_REASON_ENGINE_RESTART});
 }
 
 int
@@ -158,7 +162,8 @@ on_held(struct engine *e, struct ipc_msg *in, const struct msg_held *m, struct e
 		return err_set(err, -EPROTO, "HELD twice for one sandbox");
 	s->held = s->asked = s->spawned = true;
 	s->facts = m->facts;
-	s->ttl_until_ms = clock_real_ms() + (m->ttl_left_ms > INT32_MAX * UINT64_C(1000) ? 0 : m->ttl_left_ms);
+	s->ttl_until_ms = clock_real_ms() +
+			  (m->ttl_left_ms > INT32_MAX * UINT64_C(1000) ? 0 : m->ttl_left_ms);
 	if (s->state == SANDBOX_STATE_STOPPING) {
 		s->deadline_ms = clock_mono_ms() + LIMIT_STEP_MS;
 		IPC_SEND(e->supervisor, 0, KILL, kill, {.sandbox = s->id, .reason = s->reason});
@@ -199,10 +204,10 @@ on_held_end(struct engine *e, struct err *err)
 	(void)err;
 	e->supervisor->state = SUPERVISOR_LIVE;
 	e->ready = true;
-	list_each(s, &e->sandboxes, struct sandbox, link)
-	{
+	list_each (s, &e->sandboxes, struct sandbox, link) {
 		const struct msg_gone gone = {.sandbox = s->id,
-			.reason = e->restarted ? SANDBOX_REASON_ENGINE_RESTART : SANDBOX_REASON_HOST_STOPPED};
+			.reason = e->restarted ? SANDBOX_REASON_ENGINE_RESTART
+					       : SANDBOX_REASON_HOST_STOPPED};
 
 		if (!s->held)
 			sandbox_ended(s, &gone, false);

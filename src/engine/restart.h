@@ -9,7 +9,8 @@
 #include "engine/sandbox.h"
 
 int on_settings(struct engine *e, const struct msg_settings *m, struct err *err) MUST_CHECK;
-int on_held(struct engine *e, struct ipc_msg *in, const struct msg_held *m, struct err *err) MUST_CHECK;
+int on_held(
+	struct engine *e, struct ipc_msg *in, const struct msg_held *m, struct err *err) MUST_CHECK;
 int on_leftover(struct engine *e, const struct msg_leftover *m, struct err *err) MUST_CHECK;
 int on_held_end(struct engine *e, struct err *err) MUST_CHECK;
 int on_relay_job(struct sandbox *s, const struct msg_relay_job *m, struct err *err) MUST_CHECK;

@@ -65,7 +65,7 @@ sandbox_free(struct sandbox *s)
 struct sandbox *
 sandbox_live(struct engine *e, const struct id *id)
 {
-	list_each(s, bucket_of(e, id), struct sandbox, bucket)
+	list_each (s, bucket_of(e, id), struct sandbox, bucket)
 		if (id_eq(&s->id, id))
 			return s;
 	return NULL;
@@ -140,7 +140,8 @@ col_state(struct query *q, struct sandbox *s, struct err *err)
 {
 	struct view state = col_view(q), reason = col_view(q);
 
-	if (sandbox_state_parse(state, &s->state) < 0 || sandbox_reason_parse(reason, &s->reason) < 0)
+	if (sandbox_state_parse(state, &s->state) < 0 ||
+		sandbox_reason_parse(reason, &s->reason) < 0)
 		return err_set(err, -EUCLEAN, "a sandbox without a state");
 	return 0;
 }
@@ -210,8 +211,8 @@ sandbox_find(struct engine *e, const struct principal *p, const struct id *id, s
 }
 
 int
-sandbox_find_live(struct engine *e, const struct principal *p, const struct id *id, struct sandbox **ret,
-	struct err *err)
+sandbox_find_live(struct engine *e, const struct principal *p, const struct id *id,
+	struct sandbox **ret, struct err *err)
 {
 	auto_sandbox struct sandbox *loaded = NULL;
 	struct sandbox *s;
@@ -220,7 +221,8 @@ sandbox_find_live(struct engine *e, const struct principal *p, const struct id *
 	if (r < 0)
 		return r;
 	if (loaded != NULL)
-		return REFUSE(err, SANDBOX_ENDED, "the sandbox ended (%s); make another one for its task",
+		return REFUSE(err, SANDBOX_ENDED,
+			"the sandbox ended (%s); make another one for its task",
 			sandbox_reason_text(s->reason));
 	*ret = s;
 	return 0;
@@ -233,8 +235,9 @@ sandbox_touch(struct sandbox *s)
 }
 
 int
-sandbox_audit(struct sandbox *s, const char *event, const struct principal *who, struct view request_id,
-	void (*data)(struct canon_writer *, const void *), const void *arg, struct err *err)
+sandbox_audit(struct sandbox *s, const char *event, const struct principal *who,
+	struct view request_id, void (*data)(struct canon_writer *, const void *), const void *arg,
+	struct err *err)
 {
 	const struct audit_event ev = {.event = event,
 		.tenant = s->tenant,
@@ -284,7 +287,8 @@ sandbox_answer(struct sandbox *s, struct reply to, bool replayed)
 /* ---- waiters ---- */
 
 int
-wait_add(struct sandbox *s, enum wait_kind kind, struct reply to, struct waiter **ret, struct err *err)
+wait_add(struct sandbox *s, enum wait_kind kind, struct reply to, struct waiter **ret,
+	struct err *err)
 {
 	struct waiter *w = calloc(1, sizeof(*w));
 
@@ -300,7 +304,7 @@ wait_add(struct sandbox *s, enum wait_kind kind, struct reply to, struct waiter 
 struct waiter *
 wait_take(struct sandbox *s, enum wait_kind kind)
 {
-	list_each(w, &s->waiters, struct waiter, link)
+	list_each (w, &s->waiters, struct waiter, link)
 		if (w->kind == kind) {
 			list_remove(&w->link);
 			return w;
@@ -326,9 +330,10 @@ wait_expire(struct sandbox *s, uint64_t now_ms)
 	struct err err;
 
 	/* The supervisor may still answer, so a waiter stays in the list for the order; its request ends. */
-	(void)REFUSE(&err, UNAVAILABLE, "the host did not do it within %llu s; look again in a moment",
+	(void)REFUSE(&err, UNAVAILABLE,
+		"the host did not do it within %llu s; look again in a moment",
 		(unsigned long long)(LIMIT_STEP_MS / 1000));
-	list_each(w, &s->waiters, struct waiter, link)
+	list_each (w, &s->waiters, struct waiter, link)
 		if (w->deadline_ms != 0 && now_ms >= w->deadline_ms && w->to.generation != 0) {
 			answer_refused(s->engine, w->to, &err);
 			w->to.generation = 0;

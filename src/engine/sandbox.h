@@ -19,9 +19,9 @@ struct waiter {
 	struct link link;
 	enum wait_kind kind;
 	struct reply to;
-	struct job *job;       /* WAIT_USAGE for the end of a job; else NULL */
-	bool frozen;           /* WAIT_FROZEN */
-	uint64_t deadline_ms;  /* monotonic; 0 = none of its own */
+	struct job *job;      /* WAIT_USAGE for the end of a job; else NULL */
+	bool frozen;          /* WAIT_FROZEN */
+	uint64_t deadline_ms; /* monotonic; 0 = none of its own */
 };
 
 struct sandbox {
@@ -37,29 +37,29 @@ struct sandbox {
 	struct facts facts;
 	struct timings timings;
 	struct proof proof;
-	struct usage usage;    /* as the supervisor told last */
+	struct usage usage; /* as the supervisor told last */
 	uint64_t created_ms, ended_ms, ttl_ms, ttl_until_ms, idle_ms; /* real time */
 	bool persistent, residue;
 	uint32_t boot_us;
 	struct buf metadata;
 
 	/* Of a living one: */
-	bool asked;            /* SPAWN was sent */
-	bool spawned;          /* SPAWNED came and the facts are right */
-	bool held;             /* after a restart: the supervisor has it */
-	bool uncommitted;      /* its end could not be recorded yet: tried again */
-	bool proof_known;      /* when uncommitted: as it was told */
-	struct msg_gone gone;  /* the same */
-	uint64_t begun_us;     /* monotonic */
-	uint64_t touched_ms;   /* monotonic: last request or end of a job */
-	uint64_t deadline_ms;  /* monotonic: of the creation or the teardown; 0 = none */
-	uint64_t resync_ms;    /* monotonic: until then ends of jobs may follow; 0 = no resync */
+	bool asked;             /* SPAWN was sent */
+	bool spawned;           /* SPAWNED came and the facts are right */
+	bool held;              /* after a restart: the supervisor has it */
+	bool uncommitted;       /* its end could not be recorded yet: tried again */
+	bool proof_known;       /* when uncommitted: as it was told */
+	struct msg_gone gone;   /* the same */
+	uint64_t begun_us;      /* monotonic */
+	uint64_t touched_ms;    /* monotonic: last request or end of a job */
+	uint64_t deadline_ms;   /* monotonic: of the creation or the teardown; 0 = none */
+	uint64_t resync_ms;     /* monotonic: until then ends of jobs may follow; 0 = no resync */
 	struct ipc_peer *relay; /* owned; NULL before SPAWNED and when lost */
-	struct link jobs;      /* of struct job */
+	struct link jobs;       /* of struct job */
 	unsigned jobs_n;
 	struct link waiters;
-	uint64_t input_seq;    /* last stored input that was written into it */
-	char refusal[224];     /* what WAIT_READY is told when it ends before it is ready */
+	uint64_t input_seq; /* last stored input that was written into it */
+	char refusal[224];  /* what WAIT_READY is told when it ends before it is ready */
 };
 
 /* ---- sandbox.c ---- */
@@ -85,12 +85,12 @@ bool sandbox_lives(enum sandbox_state state);
  * The sandbox of a request: the caller must see its tenant, else there is none. Living ones are
  * borrowed; an ended one is loaded into *ret_loaded, which the caller frees.
  */
-int sandbox_find(struct engine *e, const struct principal *p, const struct id *id, struct sandbox **ret,
-	struct sandbox **ret_loaded, struct err *err) MUST_CHECK;
+int sandbox_find(struct engine *e, const struct principal *p, const struct id *id,
+	struct sandbox **ret, struct sandbox **ret_loaded, struct err *err) MUST_CHECK;
 
 /* As sandbox_find, but it must live; an ended one is refused with a sentence. */
-int sandbox_find_live(struct engine *e, const struct principal *p, const struct id *id, struct sandbox **ret,
-	struct err *err) MUST_CHECK;
+int sandbox_find_live(struct engine *e, const struct principal *p, const struct id *id,
+	struct sandbox **ret, struct err *err) MUST_CHECK;
 
 static inline void
 sandbox_cleanup(struct sandbox **s)
@@ -104,12 +104,14 @@ void sandbox_answer(struct sandbox *s, struct reply to, bool replayed);
 void sandbox_touch(struct sandbox *s);
 
 /* An audit record about it, inside the open transaction. */
-int sandbox_audit(struct sandbox *s, const char *event, const struct principal *who, struct view request_id,
-	void (*data)(struct canon_writer *, const void *), const void *arg, struct err *err) MUST_CHECK;
+int sandbox_audit(struct sandbox *s, const char *event, const struct principal *who,
+	struct view request_id, void (*data)(struct canon_writer *, const void *), const void *arg,
+	struct err *err) MUST_CHECK;
 
 /* ---- waiters ---- */
 
-int wait_add(struct sandbox *s, enum wait_kind kind, struct reply to, struct waiter **ret, struct err *err) MUST_CHECK;
+int wait_add(struct sandbox *s, enum wait_kind kind, struct reply to, struct waiter **ret,
+	struct err *err) MUST_CHECK;
 /* The oldest of this kind, out of the list; the caller frees it. NULL. */
 struct waiter *wait_take(struct sandbox *s, enum wait_kind kind);
 /* Answers all of this kind with the row, or with a refusal when `why` is given. */

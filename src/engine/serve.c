@@ -20,7 +20,7 @@
 
 /* A request of the api: a refusal is an answer, never the fault of the peer. */
 #define REQUEST(name)                                                                            \
-	static int name##_untyped(struct ipc_peer *peer, struct ipc_msg *in, struct err *err)    \
+	static int on_##name##_typed(struct ipc_peer *peer, struct ipc_msg *in, struct err *err) \
 	{                                                                                        \
 		struct engine *e = peer->owner;                                                  \
 		struct reply to = reply_of(e, in);                                               \
@@ -37,7 +37,7 @@
 
 /* A message of supervisor or relay; `owner` is the engine or the sandbox. */
 #define TOLD(name, owner_type)                                                                   \
-	static int name##_untyped(struct ipc_peer *peer, struct ipc_msg *in, struct err *err)    \
+	static int on_##name##_typed(struct ipc_peer *peer, struct ipc_msg *in, struct err *err) \
 	{                                                                                        \
 		owner_type *owner = peer->owner;                                                 \
 		struct msg_##name m;                                                             \
@@ -48,7 +48,7 @@
 
 /* The same with a descriptor. */
 #define TOLD_FD(name)                                                                            \
-	static int name##_untyped(struct ipc_peer *peer, struct ipc_msg *in, struct err *err)    \
+	static int on_##name##_typed(struct ipc_peer *peer, struct ipc_msg *in, struct err *err) \
 	{                                                                                        \
 		struct msg_##name m;                                                             \
 		int r = msg_##name##_get(in->body, &m, err);                                     \
@@ -58,15 +58,13 @@
 
 /* The same without fields. */
 #define TOLD_PLAIN(name)                                                                         \
-	static int name##_untyped(struct ipc_peer *peer, struct ipc_msg *in, struct err *err)    \
+	static int on_##name##_typed(struct ipc_peer *peer, struct ipc_msg *in, struct err *err) \
 	{                                                                                        \
 		struct msg_##name m;                                                             \
 		int r = msg_##name##_get(in->body, &m, err);                                     \
                                                                                                  \
 		return r < 0 ? r : on_##name(peer->owner, err);                                  \
 	}
-
-#define ROW(NAME, name, states) {MSG_##NAME, states, name##_untyped}
 
 REQUEST(whoami)
 REQUEST(token_create)
@@ -99,34 +97,34 @@ REQUEST(health)
 
 /* Not read before the supervisor has told what it holds. */
 static const struct ipc_row api_rows[] = {
-	ROW(WHOAMI,         whoami,         IN(API_LIVE)),
-	ROW(TOKEN_CREATE,   token_create,   IN(API_LIVE)),
-	ROW(TOKEN_LIST,     token_list,     IN(API_LIVE)),
-	ROW(TOKEN_REVOKE,   token_revoke,   IN(API_LIVE)),
-	ROW(SANDBOX_CREATE, sandbox_create, IN(API_LIVE)),
-	ROW(SANDBOX_LIST,   sandbox_list,   IN(API_LIVE)),
-	ROW(SANDBOX_GET,    sandbox_get,    IN(API_LIVE)),
-	ROW(SANDBOX_KILL,   sandbox_kill,   IN(API_LIVE)),
-	ROW(SANDBOX_FREEZE, sandbox_freeze, IN(API_LIVE)),
-	ROW(SANDBOX_LIFE,   sandbox_life,   IN(API_LIVE)),
-	ROW(SANDBOX_USAGE,  sandbox_usage,  IN(API_LIVE)),
-	ROW(JOB_RUN,        job_run,        IN(API_LIVE)),
-	ROW(JOB_ATTACH,     job_attach,     IN(API_LIVE)),
-	ROW(JOB_GET,        job_get,        IN(API_LIVE)),
-	ROW(JOB_LIST,       job_list,       IN(API_LIVE)),
-	ROW(JOB_KILL,       job_kill,       IN(API_LIVE)),
-	ROW(TASK_CREATE,    task_create,    IN(API_LIVE)),
-	ROW(TASK_LIST,      task_list,      IN(API_LIVE)),
-	ROW(TASK_GET,       task_get,       IN(API_LIVE)),
-	ROW(TASK_CLOSE,     task_close,     IN(API_LIVE)),
-	ROW(TASK_RESUME,    task_resume,    IN(API_LIVE)),
-	ROW(INPUT_OPEN,     input_open,     IN(API_LIVE)),
-	ROW(INPUT_CLOSE,    input_close,    IN(API_LIVE)),
-	ROW(INPUT_LIST,     input_list,     IN(API_LIVE)),
-	ROW(TEMPLATE_LIST,  template_list,  IN(API_LIVE)),
-	ROW(TEMPLATE_GET,   template_get,   IN(API_LIVE)),
-	ROW(AUDIT_READ,     audit_read,     IN(API_LIVE)),
-	ROW(HEALTH,         health,         IN(API_LIVE)),
+	IPC_ROW(WHOAMI, IN(API_LIVE), on_whoami),
+	IPC_ROW(TOKEN_CREATE, IN(API_LIVE), on_token_create),
+	IPC_ROW(TOKEN_LIST, IN(API_LIVE), on_token_list),
+	IPC_ROW(TOKEN_REVOKE, IN(API_LIVE), on_token_revoke),
+	IPC_ROW(SANDBOX_CREATE, IN(API_LIVE), on_sandbox_create),
+	IPC_ROW(SANDBOX_LIST, IN(API_LIVE), on_sandbox_list),
+	IPC_ROW(SANDBOX_GET, IN(API_LIVE), on_sandbox_get),
+	IPC_ROW(SANDBOX_KILL, IN(API_LIVE), on_sandbox_kill),
+	IPC_ROW(SANDBOX_FREEZE, IN(API_LIVE), on_sandbox_freeze),
+	IPC_ROW(SANDBOX_LIFE, IN(API_LIVE), on_sandbox_life),
+	IPC_ROW(SANDBOX_USAGE, IN(API_LIVE), on_sandbox_usage),
+	IPC_ROW(JOB_RUN, IN(API_LIVE), on_job_run),
+	IPC_ROW(JOB_ATTACH, IN(API_LIVE), on_job_attach),
+	IPC_ROW(JOB_GET, IN(API_LIVE), on_job_get),
+	IPC_ROW(JOB_LIST, IN(API_LIVE), on_job_list),
+	IPC_ROW(JOB_KILL, IN(API_LIVE), on_job_kill),
+	IPC_ROW(TASK_CREATE, IN(API_LIVE), on_task_create),
+	IPC_ROW(TASK_LIST, IN(API_LIVE), on_task_list),
+	IPC_ROW(TASK_GET, IN(API_LIVE), on_task_get),
+	IPC_ROW(TASK_CLOSE, IN(API_LIVE), on_task_close),
+	IPC_ROW(TASK_RESUME, IN(API_LIVE), on_task_resume),
+	IPC_ROW(INPUT_OPEN, IN(API_LIVE), on_input_open),
+	IPC_ROW(INPUT_CLOSE, IN(API_LIVE), on_input_close),
+	IPC_ROW(INPUT_LIST, IN(API_LIVE), on_input_list),
+	IPC_ROW(TEMPLATE_LIST, IN(API_LIVE), on_template_list),
+	IPC_ROW(TEMPLATE_GET, IN(API_LIVE), on_template_get),
+	IPC_ROW(AUDIT_READ, IN(API_LIVE), on_audit_read),
+	IPC_ROW(HEALTH, IN(API_LIVE), on_health),
 };
 
 TOLD(settings, struct engine)
@@ -147,20 +145,20 @@ TOLD_PLAIN(stopping)
 enum { RUNS = IN(SUPERVISOR_HOLDS) | IN(SUPERVISOR_LIVE) };
 
 static const struct ipc_row supervisor_rows[] = {
-	ROW(SETTINGS,        settings,        IN(SUPERVISOR_NEW)),
-	ROW(HELD,            held,            IN(SUPERVISOR_HOLDS)),
-	ROW(LEFTOVER,        leftover,        IN(SUPERVISOR_HOLDS)),
-	ROW(HELD_END,        held_end,        IN(SUPERVISOR_HOLDS)),
-	ROW(API_EDGE,        api_edge,        RUNS),
-	ROW(TEMPLATE_READY,  template_ready,  RUNS),
-	ROW(TEMPLATE_FAILED, template_failed, RUNS),
-	ROW(SPAWNED,         spawned,         IN(SUPERVISOR_LIVE)),
-	ROW(SPAWN_FAILED,    spawn_failed,    IN(SUPERVISOR_LIVE)),
-	ROW(GONE,            gone,            RUNS),
-	ROW(TTL_IS,          ttl_is,          IN(SUPERVISOR_LIVE)),
-	ROW(FROZEN,          frozen,          IN(SUPERVISOR_LIVE)),
-	ROW(USAGE,           usage,           IN(SUPERVISOR_LIVE)),
-	ROW(STOPPING,        stopping,        RUNS),
+	IPC_ROW(SETTINGS, IN(SUPERVISOR_NEW), on_settings),
+	IPC_ROW(HELD, IN(SUPERVISOR_HOLDS), on_held),
+	IPC_ROW(LEFTOVER, IN(SUPERVISOR_HOLDS), on_leftover),
+	IPC_ROW(HELD_END, IN(SUPERVISOR_HOLDS), on_held_end),
+	IPC_ROW(API_EDGE, RUNS, on_api_edge),
+	IPC_ROW(TEMPLATE_READY, RUNS, on_template_ready),
+	IPC_ROW(TEMPLATE_FAILED, RUNS, on_template_failed),
+	IPC_ROW(SPAWNED, IN(SUPERVISOR_LIVE), on_spawned),
+	IPC_ROW(SPAWN_FAILED, IN(SUPERVISOR_LIVE), on_spawn_failed),
+	IPC_ROW(GONE, RUNS, on_gone),
+	IPC_ROW(TTL_IS, IN(SUPERVISOR_LIVE), on_ttl_is),
+	IPC_ROW(FROZEN, IN(SUPERVISOR_LIVE), on_frozen),
+	IPC_ROW(USAGE, IN(SUPERVISOR_LIVE), on_usage),
+	IPC_ROW(STOPPING, RUNS, on_stopping),
 };
 
 TOLD(relay_ready, struct sandbox)
@@ -170,18 +168,18 @@ TOLD(job_ended, struct sandbox)
 TOLD(relay_lost, struct sandbox)
 
 static const struct ipc_row relay_rows[] = {
-	ROW(RELAY_READY,    relay_ready,    IN(RELAY_STARTS)),
-	ROW(RELAY_JOB,      relay_job,      IN(RELAY_RESYNCS)),
-	ROW(RELAY_JOBS_END, relay_jobs_end, IN(RELAY_RESYNCS)),
-	ROW(JOB_ENDED,      job_ended,      IN(RELAY_RESYNCS) | IN(RELAY_LIVE)),
-	ROW(RELAY_LOST,     relay_lost,     IN_ANY),
+	IPC_ROW(RELAY_READY, IN(RELAY_STARTS), on_relay_ready),
+	IPC_ROW(RELAY_JOB, IN(RELAY_RESYNCS), on_relay_job),
+	IPC_ROW(RELAY_JOBS_END, IN(RELAY_RESYNCS), on_relay_jobs_end),
+	IPC_ROW(JOB_ENDED, IN(RELAY_RESYNCS) | IN(RELAY_LIVE), on_job_ended),
+	IPC_ROW(RELAY_LOST, IN_ANY, on_relay_lost),
 };
 
 int
 serve_supervisor(struct engine *e, int fd, struct err *err)
 {
-	e->supervisor = ipc_peer_new(e->loop, fd, EDGE_ENGINE_SUPERVISOR, ROOM_ENGINE, supervisor_rows,
-		ARRAY_LEN(supervisor_rows), e, lost_supervisor, err);
+	e->supervisor = ipc_peer_new(e->loop, fd, EDGE_ENGINE_SUPERVISOR, ROOM_ENGINE,
+		supervisor_rows, ARRAY_LEN(supervisor_rows), e, lost_supervisor, err);
 	if (e->supervisor == NULL)
 		return err->code;
 	e->supervisor->state = SUPERVISOR_NEW;
@@ -191,8 +189,8 @@ serve_supervisor(struct engine *e, int fd, struct err *err)
 int
 serve_api(struct engine *e, int fd, struct err *err)
 {
-	e->api = ipc_peer_new(e->loop, fd, EDGE_API_ENGINE, ROOM_ENGINE, api_rows, ARRAY_LEN(api_rows), e,
-		lost_api, err);
+	e->api = ipc_peer_new(e->loop, fd, EDGE_API_ENGINE, ROOM_ENGINE, api_rows,
+		ARRAY_LEN(api_rows), e, lost_api, err);
 	if (e->api == NULL)
 		return err->code;
 	e->api->state = API_LIVE;

@@ -15,7 +15,8 @@
 static void
 spawn(struct sandbox *s)
 {
-	struct msg_spawn m = {.sandbox = s->id, .task = s->task, .limits = s->limits, .ttl_ms = s->ttl_ms};
+	struct msg_spawn m = {
+		.sandbox = s->id, .task = s->task, .limits = s->limits, .ttl_ms = s->ttl_ms};
 
 	memcpy(m.template, s->digest, 32);
 	s->asked = true;
@@ -43,9 +44,9 @@ fail(struct sandbox *s, enum sandbox_reason reason, const char *why)
 void
 create_template_done(struct engine *e, const struct template *t)
 {
-	list_each(s, &e->sandboxes, struct sandbox, link)
-	{
-		if (s->state != SANDBOX_STATE_CREATING || s->asked || memcmp(s->digest, t->digest, 32) != 0)
+	list_each (s, &e->sandboxes, struct sandbox, link) {
+		if (s->state != SANDBOX_STATE_CREATING || s->asked ||
+			memcmp(s->digest, t->digest, 32) != 0)
 			continue;
 		if (t->state == TEMPLATE_MOUNTED)
 			spawn(s);
@@ -84,11 +85,11 @@ uids_shared(const struct sandbox *s)
 {
 	const struct facts *a = &s->facts;
 
-	list_each(other, &s->engine->sandboxes, struct sandbox, link)
-	{
+	list_each (other, &s->engine->sandboxes, struct sandbox, link) {
 		const struct facts *b = &other->facts;
 
-		if (other != s && b->uid_count != 0 && (uint64_t)a->uid_base < (uint64_t)b->uid_base + b->uid_count &&
+		if (other != s && b->uid_count != 0 &&
+			(uint64_t)a->uid_base < (uint64_t)b->uid_base + b->uid_count &&
 			(uint64_t)b->uid_base < (uint64_t)a->uid_base + a->uid_count)
 			return true;
 	}
@@ -123,8 +124,8 @@ record_mismatch(struct sandbox *s, uint64_t bits, struct err *err)
 	int r = tx_begin(&tx, s->engine->store, err);
 
 	if (r == 0)
-		r = sandbox_audit(s, "sandbox.mismatch", &principal_engine, view_of(NULL, 0), put_differences,
-			&d, err);
+		r = sandbox_audit(s, "sandbox.mismatch", &principal_engine, view_of(NULL, 0),
+			put_differences, &d, err);
 	return r == 0 ? tx_commit(&tx, err) : r;
 }
 
@@ -140,7 +141,8 @@ create_facts_right(struct sandbox *s)
 		return true;
 	while ((bits & UINT64_C(1) << first) == 0)
 		first++;
-	(void)snprintf(why, sizeof(why), "the sandbox was not as its policy asks (%s: %s) and was ended",
+	(void)snprintf(why, sizeof(why),
+		"the sandbox was not as its policy asks (%s: %s) and was ended",
 		policy_info[first].name, policy_info[first].sentence);
 	log_line("%s", why);
 	if (record_mismatch(s, bits, &err) < 0)
@@ -183,7 +185,8 @@ on_spawn_failed(struct engine *e, const struct msg_spawn_failed *m, struct err *
 		return err_set(err, -EPROTO, "SPAWN_FAILED for a sandbox that was not asked for");
 	log_line("a sandbox was not built: %s", m->text);
 	if (s->state == SANDBOX_STATE_CREATING)
-		(void)snprintf(s->refusal, sizeof(s->refusal), "%.*s", (int)sizeof(s->refusal) - 1, m->text);
+		(void)snprintf(s->refusal, sizeof(s->refusal), "%.*s", (int)sizeof(s->refusal) - 1,
+			m->text);
 	sandbox_ended(s, &gone, true);
 	return 0;
 }
@@ -232,7 +235,8 @@ record_ready(struct sandbox *s, struct err *err)
 	if (r == 0)
 		r = ready_row(s, err);
 	if (r == 0)
-		r = sandbox_audit(s, "sandbox.ready", &principal_engine, view_of(NULL, 0), put_ready, s, err);
+		r = sandbox_audit(
+			s, "sandbox.ready", &principal_engine, view_of(NULL, 0), put_ready, s, err);
 	return r == 0 ? tx_commit(&tx, err) : r;
 }
 
@@ -250,7 +254,8 @@ ready(struct sandbox *s)
 		log_line("a sandbox that is ready is not recorded: %s", err.text);
 		s->state = before;
 		s->boot_us = 0;
-		fail(s, SANDBOX_REASON_SPAWN_FAILED, "the sandbox could not be recorded and was ended");
+		fail(s, SANDBOX_REASON_SPAWN_FAILED,
+			"the sandbox could not be recorded and was ended");
 		return;
 	}
 	sandbox_touch(s);
@@ -266,7 +271,8 @@ go_on(struct sandbox *s)
 
 	if (r < 0) {
 		log_line("a stored input is not written: %s", err.text);
-		fail(s, SANDBOX_REASON_SPAWN_FAILED, "a stored input of the task could not be written into the sandbox");
+		fail(s, SANDBOX_REASON_SPAWN_FAILED,
+			"a stored input of the task could not be written into the sandbox");
 	} else if (r == 0) {
 		ready(s);
 	}
@@ -290,5 +296,6 @@ create_input_done(struct sandbox *s, bool good)
 	if (good)
 		go_on(s);
 	else
-		fail(s, SANDBOX_REASON_SPAWN_FAILED, "a stored input of the task could not be written into the sandbox");
+		fail(s, SANDBOX_REASON_SPAWN_FAILED,
+			"a stored input of the task could not be written into the sandbox");
 }

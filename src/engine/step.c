@@ -36,7 +36,8 @@ find(const struct edge_row *rows, size_t n, unsigned state, unsigned event)
 }
 
 int
-sandbox_next(enum sandbox_state state, enum sandbox_event event, enum sandbox_state *ret, struct err *err)
+sandbox_next(enum sandbox_state state, enum sandbox_event event, enum sandbox_state *ret,
+	struct err *err)
 {
 	const struct edge_row *row = find(sandbox_edges, ARRAY_LEN(sandbox_edges), state, event);
 

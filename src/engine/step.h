@@ -23,5 +23,7 @@ enum task_event { TASK_CLOSE, TASK_MARK, TASK_REOPEN, TASK_RECLOSE, TASK_EVENT_M
 /* The events of a job are the reasons for which it can end. */
 int sandbox_next(enum sandbox_state state, enum sandbox_event event, enum sandbox_state *ret,
 	struct err *err) MUST_CHECK;
-int task_next(enum task_state state, enum task_event event, enum task_state *ret, struct err *err) MUST_CHECK;
-int job_next(enum job_reason state, enum job_reason event, enum job_reason *ret, struct err *err) MUST_CHECK;
+int task_next(enum task_state state, enum task_event event, enum task_state *ret,
+	struct err *err) MUST_CHECK;
+int job_next(enum job_reason state, enum job_reason event, enum job_reason *ret,
+	struct err *err) MUST_CHECK;

@@ -40,7 +40,8 @@ vfs_install(struct err *err)
 
 	if (relative.zName != NULL)
 		return 0;
-	if (sqlite3_config(SQLITE_CONFIG_SINGLETHREAD) != SQLITE_OK || sqlite3_initialize() != SQLITE_OK)
+	if (sqlite3_config(SQLITE_CONFIG_SINGLETHREAD) != SQLITE_OK ||
+		sqlite3_initialize() != SQLITE_OK)
 		return err_set(err, -EIO, "SQLite does not start");
 	unix_vfs = sqlite3_vfs_find("unix");
 	if (unix_vfs == NULL)
@@ -97,12 +98,14 @@ configure(struct store *s, struct err *err)
 	int r;
 
 	if (sqlite3_db_config(s->database, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL) != SQLITE_OK ||
-		sqlite3_db_config(s->database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL) != SQLITE_OK ||
+		sqlite3_db_config(s->database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL) !=
+			SQLITE_OK ||
 		sqlite3_extended_result_codes(s->database, 0) != SQLITE_OK)
 		return fault(s, "database", err);
 	r = execute(s,
 		"PRAGMA locking_mode = EXCLUSIVE; PRAGMA temp_store = MEMORY;"
-		"PRAGMA foreign_keys = ON; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0;"
+		"PRAGMA foreign_keys = ON; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint "
+		"= 0;"
 		"PRAGMA cell_size_check = ON;",
 		err);
 	if (r == 0)
@@ -190,15 +193,17 @@ store_open(struct ev_loop *loop, int state_fd, struct err *err)
 	if (vfs_install(err) < 0)
 		return NULL;
 	if (sqlite3_open_v2(STORE_FILE, &s->database,
-		    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOFOLLOW, "relative") !=
-		SQLITE_OK) {
+		    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOFOLLOW,
+		    "relative") != SQLITE_OK) {
 		(void)fault(s, "cannot open " STORE_FILE, err);
 		return NULL;
 	}
 	if (configure(s, err) < 0 || migrate(s, err) < 0 || prepare(s, err) < 0)
 		return NULL;
 	/* A change, so that the WAL file is there to be synced from now on. */
-	if (execute(s, "INSERT INTO meta VALUES ('opened', x'00') ON CONFLICT DO UPDATE SET value = x'00'",
+	if (execute(s,
+		    "INSERT INTO meta VALUES ('opened', x'00') ON CONFLICT DO UPDATE SET value = "
+		    "x'00'",
 		    err) < 0)
 		return NULL;
 	wal = openat(state_fd, STORE_FILE "-wal", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -260,7 +265,8 @@ tx_cleanup(struct tx *tx)
 		return;
 	tx->store->open = false;
 	/* SQLite has undone it already after some faults; then there is nothing to roll back. */
-	if (sqlite3_get_autocommit(tx->store->database) == 0 && run(tx->store, Q_ROLLBACK, &err) < 0)
+	if (sqlite3_get_autocommit(tx->store->database) == 0 &&
+		run(tx->store, Q_ROLLBACK, &err) < 0)
 		log_exit(1, "a transaction cannot be undone: %s", err.text);
 	tx->store = NULL;
 }
@@ -307,8 +313,8 @@ arg_u64(struct query *q, uint64_t v)
 void
 arg_view(struct query *q, struct view v)
 {
-	must(sqlite3_bind_text64(q->stmt, ++q->argument, v.n == 0 ? "" : (const char *)v.p, v.n, SQLITE_STATIC,
-		     SQLITE_UTF8) == SQLITE_OK);
+	must(sqlite3_bind_text64(q->stmt, ++q->argument, v.n == 0 ? "" : (const char *)v.p, v.n,
+		     SQLITE_STATIC, SQLITE_UTF8) == SQLITE_OK);
 }
 
 void

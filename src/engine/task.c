@@ -73,7 +73,8 @@ task_find(struct task *t, const struct principal *p, const struct id *id, struct
 
 /* Another tenant's ticket is not found: the query looks in the caller's tenant only. */
 static int
-find_ticket(struct engine *e, const struct principal *p, struct view ticket, struct id *ret, struct err *err)
+find_ticket(struct engine *e, const struct principal *p, struct view ticket, struct id *ret,
+	struct err *err)
 {
 	auto_query struct query q = query_of(e->store, Q_TASK_BY_TICKET);
 	int r;
@@ -189,7 +190,8 @@ task_check_open(const struct task *t, struct err *err)
 		return REFUSE(err, CONFLICT, "the task is closed; make another one");
 	case TASK_STATE_MARKED:
 		return REFUSE(err, CONFLICT,
-			"something of an earlier sandbox of this task still stands on the host; its removal is retried");
+			"something of an earlier sandbox of this task still stands on the host; "
+			"its removal is retried");
 	case TASK_STATE_MAX:
 		break;
 	}

@@ -41,7 +41,7 @@ answer(struct task *t, struct reply to, struct err *err)
 
 	if (r < 0)
 		return r;
-	list_each(s, &t->engine->sandboxes, struct sandbox, link)
+	list_each (s, &t->engine->sandboxes, struct sandbox, link)
 		if (id_eq(&s->task, &t->id)) {
 			row.sandboxes_live++;
 			row.live_sandbox = s->id; /* the newest */
@@ -135,7 +135,8 @@ make(struct task *t, const struct principal *p, const struct msg_task_create *m,
 	if (r == 0)
 		r = task_insert(t, err);
 	if (r == 0)
-		r = key_insert(t->engine, t->tenant, m->idempotency_key, m->idempotency_body, &t->id, err);
+		r = key_insert(
+			t->engine, t->tenant, m->idempotency_key, m->idempotency_body, &t->id, err);
 	if (r == 0)
 		r = audit_of(t, "task.create", p, m->request_id, put_task, err);
 	return r == 0 ? tx_commit(&tx, err) : r;
@@ -175,8 +176,8 @@ on_task_create(struct engine *e, struct reply to, const struct msg_task_create *
 
 /* The query of one page, its arguments bound. */
 static struct query
-page_query(struct engine *e, const struct principal *p, const struct msg_task_list *m, uint64_t before,
-	uint64_t limit)
+page_query(struct engine *e, const struct principal *p, const struct msg_task_list *m,
+	uint64_t before, uint64_t limit)
 {
 	struct view label = m->label, key = view_of(NULL, 0), value = view_of(NULL, 0);
 	struct query q;
@@ -200,7 +201,8 @@ page_query(struct engine *e, const struct principal *p, const struct msg_task_li
 int
 on_task_list(struct engine *e, struct reply to, const struct msg_task_list *m, struct err *err)
 {
-	uint64_t limit = m->limit == 0 || m->limit > LIMIT_PAGE_ROWS ? LIMIT_PAGE_ROWS : m->limit, n = 0;
+	uint64_t limit = m->limit == 0 || m->limit > LIMIT_PAGE_ROWS ? LIMIT_PAGE_ROWS : m->limit,
+		 n = 0;
 	uint64_t before = INT64_MAX;
 	size_t bytes = 0;
 	auto_task struct task t;
@@ -216,7 +218,8 @@ on_task_list(struct engine *e, struct reply to, const struct msg_task_list *m, s
 	if (r < 0)
 		return r;
 	auto_query struct query q = page_query(e, &p, m, before, limit + 1);
-	for (r = query_next(&q, err); r > 0 && n < limit && bytes < LIMIT_PAGE_BYTES; r = query_next(&q, err), n++) {
+	for (r = query_next(&q, err); r > 0 && n < limit && bytes < LIMIT_PAGE_BYTES;
+		r = query_next(&q, err), n++) {
 		struct id id;
 
 		col_id(&q, &id);
@@ -273,7 +276,7 @@ on_task_close(struct engine *e, struct reply to, const struct msg_task_close *m,
 		if (r < 0)
 			return r;
 	}
-	list_each(s, &e->sandboxes, struct sandbox, link)
+	list_each (s, &e->sandboxes, struct sandbox, link)
 		if (id_eq(&s->task, &t.id))
 			sandbox_kill(s, SANDBOX_REASON_TASK_CLOSED, &p, view_of(NULL, 0));
 	store_sync(e->store);
@@ -283,10 +286,11 @@ on_task_close(struct engine *e, struct reply to, const struct msg_task_close *m,
 /* ---- audit ---- */
 
 static int
-send_records(struct engine *e, struct reply to, const struct id *chain, const struct msg_audit_read *m,
-	struct err *err)
+send_records(struct engine *e, struct reply to, const struct id *chain,
+	const struct msg_audit_read *m, struct err *err)
 {
-	uint64_t limit = m->limit == 0 || m->limit > LIMIT_PAGE_ROWS ? LIMIT_PAGE_ROWS : m->limit, n = 0;
+	uint64_t limit = m->limit == 0 || m->limit > LIMIT_PAGE_ROWS ? LIMIT_PAGE_ROWS : m->limit,
+		 n = 0;
 	size_t bytes = 0;
 	auto_query struct query q = query_of(e->store, Q_AUDIT_PAGE);
 	int r;
@@ -294,7 +298,8 @@ send_records(struct engine *e, struct reply to, const struct id *chain, const st
 	arg_id(&q, chain);
 	arg_u64(&q, m->after > INT64_MAX ? INT64_MAX : m->after);
 	arg_u64(&q, limit + 1);
-	for (r = query_next(&q, err); r > 0 && n < limit && bytes < LIMIT_PAGE_BYTES; r = query_next(&q, err), n++) {
+	for (r = query_next(&q, err); r > 0 && n < limit && bytes < LIMIT_PAGE_BYTES;
+		r = query_next(&q, err), n++) {
 		struct msg_audit_row row = {.number = col_u64(&q)};
 
 		col_digest(&q, row.previous);

@@ -54,7 +54,7 @@ template_cleanup(struct template **t)
 struct template *
 template_by_digest(struct engine *e, const uint8_t digest[static 32])
 {
-	list_each(t, &e->templates, struct template, link)
+	list_each (t, &e->templates, struct template, link)
 		if (memcmp(t->digest, digest, 32) == 0)
 			return t;
 	return NULL;
@@ -63,8 +63,7 @@ template_by_digest(struct engine *e, const uint8_t digest[static 32])
 static struct template *
 by_name(struct engine *e, struct view name)
 {
-	list_each(t, &e->templates, struct template, link)
-	{
+	list_each (t, &e->templates, struct template, link) {
 		struct view left = buf_view(&t->aliases);
 
 		if (view_is(name, t->name))
@@ -118,7 +117,8 @@ read_index(int index, const char *name, char ret[SHA256_TEXT], struct err *err)
 		return err_errno(err, "open");
 	if (fd_read_upto(fd, line, sizeof(line), &n, err) < 0)
 		return err->code;
-	if (n != SHA256_TEXT || line[n - 1] != '\n' || hex_decode(view_of(line, n - 1), digest, 32) < 0)
+	if (n != SHA256_TEXT || line[n - 1] != '\n' ||
+		hex_decode(view_of(line, n - 1), digest, 32) < 0)
 		return err_set(err, -EUCLEAN, "it holds no digest");
 	memcpy(ret, line, n - 1);
 	ret[n - 1] = '\0';
@@ -228,9 +228,11 @@ template_scan(struct engine *e)
 	int fd;
 
 	if (e->templates_fd < 0)
-		e->templates_fd = openat(e->state_fd, "templates", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	fd = e->templates_fd < 0 ? -1
-				 : openat(e->templates_fd, "index", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		e->templates_fd = openat(
+			e->state_fd, "templates", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = e->templates_fd < 0
+		     ? -1
+		     : openat(e->templates_fd, "index", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return; /* nothing was built yet */
 	if (fstat(fd, &st) < 0 || (dir = fdopendir(fd)) == NULL) {
@@ -238,11 +240,11 @@ template_scan(struct engine *e)
 		return;
 	}
 	e->index_changed = st.st_mtim;
-	list_each(t, &e->templates, struct template, link)
+	list_each (t, &e->templates, struct template, link)
 		t->seen = false;
 	take_entries(e, dir, false);
 	/* Gone or replaced: live sandboxes keep their digest, they do not need the entry. */
-	list_each(t, &e->templates, struct template, link)
+	list_each (t, &e->templates, struct template, link)
 		if (!t->seen)
 			template_free(t);
 	take_entries(e, dir, true);
@@ -272,11 +274,13 @@ template_find(struct engine *e, struct view name, struct template **ret, struct 
 		template_scan(e);
 	t = by_name(e, name);
 	if (t == NULL)
-		return REFUSE(err, BAD_REQUEST, "%.*s is not in the template catalog; see GET /v1/templates",
+		return REFUSE(err, BAD_REQUEST,
+			"%.*s is not in the template catalog; see GET /v1/templates",
 			VIEW_ARGS(name));
 	if (t->state == TEMPLATE_BROKEN) {
 		template_prepare(e, t); /* the next one to ask may be luckier */
-		return REFUSE(err, SPAWN, "the template %s cannot be used: %.120s", t->name, t->fault);
+		return REFUSE(
+			err, SPAWN, "the template %s cannot be used: %.120s", t->name, t->fault);
 	}
 	*ret = t;
 	return 0;
@@ -290,7 +294,7 @@ on_template_ready(struct engine *e, const struct msg_template_ready *m, struct e
 	struct template *t = template_by_digest(e, m->template);
 
 	(void)err;
-	list_each(each, &e->templates, struct template, link)
+	list_each (each, &e->templates, struct template, link)
 		if (memcmp(each->digest, m->template, 32) == 0)
 			each->state = TEMPLATE_MOUNTED;
 	if (t != NULL)
@@ -305,8 +309,7 @@ on_template_failed(struct engine *e, const struct msg_template_failed *m, struct
 
 	(void)err;
 	log_line("template %s: %s", t != NULL ? t->name : "?", m->text);
-	list_each(each, &e->templates, struct template, link)
-	{
+	list_each (each, &e->templates, struct template, link) {
 		if (memcmp(each->digest, m->template, 32) != 0)
 			continue;
 		each->state = TEMPLATE_BROKEN;
@@ -333,7 +336,8 @@ send_row(struct engine *e, struct reply to, const struct template *t)
 }
 
 int
-on_template_list(struct engine *e, struct reply to, const struct msg_template_list *m, struct err *err)
+on_template_list(
+	struct engine *e, struct reply to, const struct msg_template_list *m, struct err *err)
 {
 	struct principal p;
 	int r = caller_find(e, &m->caller, &p, err);
@@ -342,7 +346,7 @@ on_template_list(struct engine *e, struct reply to, const struct msg_template_li
 		return r;
 	if (index_changed(e))
 		template_scan(e);
-	list_each(t, &e->templates, struct template, link)
+	list_each (t, &e->templates, struct template, link)
 		if (p.template[0] == '\0' || strcmp(p.template, t->name) == 0)
 			send_row(e, to, t);
 	REPLY(e, to, END, end, {.more = false});
@@ -350,7 +354,8 @@ on_template_list(struct engine *e, struct reply to, const struct msg_template_li
 }
 
 int
-on_template_get(struct engine *e, struct reply to, const struct msg_template_get *m, struct err *err)
+on_template_get(
+	struct engine *e, struct reply to, const struct msg_template_get *m, struct err *err)
 {
 	struct principal p;
 	struct template *t;

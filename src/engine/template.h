@@ -10,7 +10,8 @@
 
 enum template_state { TEMPLATE_KNOWN, TEMPLATE_ASKED, TEMPLATE_MOUNTED, TEMPLATE_BROKEN };
 
-struct template {
+struct template
+{
 	struct link link;
 	char name[64];
 	uint8_t digest[32];
@@ -20,12 +21,13 @@ struct template {
 	struct buf places;  /* the same */
 	struct buf env;     /* the same: "NAME=value" */
 	enum template_state state;
-	char fault[224];    /* when BROKEN */
-	bool seen;          /* by the scan that runs */
+	char fault[224]; /* when BROKEN */
+	bool seen;       /* by the scan that runs */
 };
 
 /* By name or alias; -ERROR_BAD_REQUEST with what there is instead. Rereads the index if it changed. */
-int template_find(struct engine *e, struct view name, struct template **ret, struct err *err) MUST_CHECK;
+int template_find(
+	struct engine *e, struct view name, struct template **ret, struct err *err) MUST_CHECK;
 
 /* NULL when no index names this image any more. */
 struct template *template_by_digest(struct engine *e, const uint8_t digest[static 32]);
@@ -38,7 +40,11 @@ void template_free(struct template *t);
 /* template_read.c: the canonical record into *t. */
 int template_parse(struct view record, struct template *t, struct err *err) MUST_CHECK;
 
-int on_template_ready(struct engine *e, const struct msg_template_ready *m, struct err *err) MUST_CHECK;
-int on_template_failed(struct engine *e, const struct msg_template_failed *m, struct err *err) MUST_CHECK;
-int on_template_list(struct engine *e, struct reply to, const struct msg_template_list *m, struct err *err) MUST_CHECK;
-int on_template_get(struct engine *e, struct reply to, const struct msg_template_get *m, struct err *err) MUST_CHECK;
+int on_template_ready(
+	struct engine *e, const struct msg_template_ready *m, struct err *err) MUST_CHECK;
+int on_template_failed(
+	struct engine *e, const struct msg_template_failed *m, struct err *err) MUST_CHECK;
+int on_template_list(struct engine *e, struct reply to, const struct msg_template_list *m,
+	struct err *err) MUST_CHECK;
+int on_template_get(struct engine *e, struct reply to, const struct msg_template_get *m,
+	struct err *err) MUST_CHECK;

@@ -23,7 +23,8 @@ read_strings(struct canon_reader *r, struct buf *out, struct err *err)
 		if (code < 0 || t.type == CANON_ARRAY_END)
 			return code;
 		if (t.type != CANON_STR || t.controls)
-			return err_set(err, -EINVAL, "a list of the template's record holds no texts");
+			return err_set(
+				err, -EINVAL, "a list of the template's record holds no texts");
 		canon_token_text(&t, out);
 		buf_add_byte(out, 0);
 	}
@@ -45,7 +46,8 @@ read_env(struct canon_reader *r, struct buf *out, struct err *err)
 		buf_add_byte(out, '=');
 		code = canon_want(r, CANON_STR, &t, err);
 		if (code == 0 && t.controls)
-			return err_set(err, -EINVAL, "an environment value with control characters");
+			return err_set(
+				err, -EINVAL, "an environment value with control characters");
 		if (code == 0)
 			canon_token_text(&t, out);
 		buf_add_byte(out, 0);
@@ -121,7 +123,8 @@ check_places(const struct template *t, struct err *err)
 		size_t length = strlen((const char *)left.p);
 
 		if (length == 0 || length >= 64 || left.p[0] != '/')
-			return err_set(err, -EINVAL, "a place that is no path of less than 64 bytes");
+			return err_set(
+				err, -EINVAL, "a place that is no path of less than 64 bytes");
 		left = view_skip(left, length + 1);
 	}
 	if (n > 16)
@@ -161,7 +164,8 @@ template_parse(struct view record, struct template *t, struct err *err)
 	if (code < 0)
 		return code;
 	if (buf_check(&t->env) < 0 || buf_check(&t->places) < 0)
-		return err_set(err, -E2BIG, "the template's record has too large an environment or list");
+		return err_set(
+			err, -E2BIG, "the template's record has too large an environment or list");
 	if (!name_ok(view_str(t->name)))
 		return err_set(err, -EINVAL, "the template's record has no name");
 	return check_places(t, err);

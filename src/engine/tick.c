@@ -20,11 +20,11 @@ tick_jobs(struct sandbox *s, uint64_t now)
 {
 	bool settle = s->resync_ms != 0 && now >= s->resync_ms;
 
-	list_each(j, &s->jobs, struct job, link)
-	{
+	list_each (j, &s->jobs, struct job, link) {
 		if (j->uncommitted) {
 			j->uncommitted = false;
-			job_finish(j, j->ended ? job_reason_of(&j->end, &s->usage, &s->usage) : JOB_REASON_AGENT_LOST);
+			job_finish(j, j->ended ? job_reason_of(&j->end, &s->usage, &s->usage)
+					       : JOB_REASON_AGENT_LOST);
 		} else if (settle && !j->told && !j->ended) {
 			job_finish(j, JOB_REASON_AGENT_LOST);
 		}
@@ -42,7 +42,8 @@ tick_sandbox(struct sandbox *s, uint64_t now)
 	}
 	wait_expire(s, now);
 	if (s->state == SANDBOX_STATE_CREATING && s->deadline_ms != 0 && now >= s->deadline_ms) {
-		(void)snprintf(s->refusal, sizeof(s->refusal), "the sandbox was not ready in time and was ended");
+		(void)snprintf(s->refusal, sizeof(s->refusal),
+			"the sandbox was not ready in time and was ended");
 		sandbox_kill(s, SANDBOX_REASON_SPAWN_FAILED, &principal_engine, view_of(NULL, 0));
 		return;
 	}
@@ -58,7 +59,7 @@ life_tick(struct engine *e)
 {
 	uint64_t now = clock_mono_ms();
 
-	list_each(s, &e->sandboxes, struct sandbox, link)
+	list_each (s, &e->sandboxes, struct sandbox, link)
 		tick_sandbox(s, now);
 	uploads_tick(e, now);
 	if (list_empty(&e->sandboxes) && list_empty(&e->uploads))

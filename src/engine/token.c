@@ -43,7 +43,8 @@ put_token(struct canon_writer *w, const void *arg)
 }
 
 static int
-record(struct engine *e, const char *event, const struct token *t, const struct principal *who, struct err *err)
+record(struct engine *e, const char *event, const struct token *t, const struct principal *who,
+	struct err *err)
 {
 	const struct audit_event ev = {
 		.event = event, .tenant = t->tenant, .who = who, .data = put_token, .arg = t};
@@ -71,14 +72,16 @@ prefix_ok(struct view v)
 	if (v.n < 4 || v.n > 16)
 		return false;
 	for (size_t i = 0; i < v.n; i++)
-		if ((v.p[i] < 'a' || v.p[i] > 'z') && (v.p[i] < '0' || v.p[i] > '9') && v.p[i] != '_')
+		if ((v.p[i] < 'a' || v.p[i] > 'z') && (v.p[i] < '0' || v.p[i] > '9') &&
+			v.p[i] != '_')
 			return false;
 	return true;
 }
 
 /* A token never gives more than its maker has: same tenant, same template, no longer life. */
 static int
-compose(const struct principal *p, const struct msg_token_create *m, struct token *t, struct err *err)
+compose(const struct principal *p, const struct msg_token_create *m, struct token *t,
+	struct err *err)
 {
 	struct view template = m->template;
 	int r = caller_tenant(p, m->tenant, t->tenant, err);
@@ -94,7 +97,8 @@ compose(const struct principal *p, const struct msg_token_create *m, struct toke
 		return REFUSE(err, BAD_REQUEST, "the token would have expired already");
 	if (p->template[0] != '\0') {
 		if (template.n != 0 && !view_is(template, p->template))
-			return REFUSE(err, FORBIDDEN, "the token is for the template %s only", p->template);
+			return REFUSE(err, FORBIDDEN, "the token is for the template %s only",
+				p->template);
 		template = view_str(p->template);
 	}
 	if (template.n != 0 && !name_ok(template))
@@ -119,7 +123,8 @@ known(struct engine *e, const char *prefix, const uint8_t digest[static 32], str
 	r = query_next(&by_prefix, err);
 	if (r == 0)
 		r = query_next(&by_digest, err);
-	return r <= 0 ? r : REFUSE(err, CONFLICT, "there is such a token already; make another one");
+	return r <= 0 ? r
+		      : REFUSE(err, CONFLICT, "there is such a token already; make another one");
 }
 
 static int
@@ -138,7 +143,8 @@ insert(struct engine *e, const struct token *t, const uint8_t digest[static 32],
 }
 
 int
-on_token_create(struct engine *e, struct reply to, const struct msg_token_create *m, struct err *err)
+on_token_create(
+	struct engine *e, struct reply to, const struct msg_token_create *m, struct err *err)
 {
 	struct token t = {0};
 	struct principal p;
@@ -201,7 +207,8 @@ on_token_list(struct engine *e, struct reply to, const struct msg_token_list *m,
 }
 
 static int
-find_tenant(struct engine *e, const struct principal *p, struct token *t, bool *ret_revoked, struct err *err)
+find_tenant(struct engine *e, const struct principal *p, struct token *t, bool *ret_revoked,
+	struct err *err)
 {
 	auto_query struct query q = query_of(e->store, Q_TOKEN_BY_PREFIX);
 	int r;
@@ -228,7 +235,8 @@ revoke_row(struct engine *e, const struct token *t, struct err *err)
 }
 
 int
-on_token_revoke(struct engine *e, struct reply to, const struct msg_token_revoke *m, struct err *err)
+on_token_revoke(
+	struct engine *e, struct reply to, const struct msg_token_revoke *m, struct err *err)
 {
 	struct token t = {0};
 	struct principal p;

@@ -55,9 +55,12 @@ make_template(struct play *p)
 	assert_int_equal(mkdirat(templates, "index", 0755), 0);
 	index = openat(templates, "index", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	(void)snprintf(text, sizeof(text),
-		"{\"created\":\"2026-11-29T00:00:00.000Z\",\"digest\":\"%s\",\"format\":1,\"image_bytes\":4096,"
-		"\"manifest\":{\"aliases\":[\"code-interpreter\"],\"description\":\"For tests\",\"env\":{\"HOME\":"
-		"\"/workspace\",\"LANG\":\"C.UTF-8\"},\"name\":\"python\",\"places\":[\"/tmp\",\"/workspace\"]},"
+		"{\"created\":\"2026-11-29T00:00:00.000Z\",\"digest\":\"%s\",\"format\":1,\"image_"
+		"bytes\":4096,"
+		"\"manifest\":{\"aliases\":[\"code-interpreter\"],\"description\":\"For "
+		"tests\",\"env\":{\"HOME\":"
+		"\"/workspace\",\"LANG\":\"C.UTF-8\"},\"name\":\"python\",\"places\":[\"/tmp\",\"/"
+		"workspace\"]},"
 		"\"versions\":[]}",
 		digest);
 	(void)snprintf(name, sizeof(name), "%s.json", digest);
@@ -157,10 +160,12 @@ become_engine(void)
 {
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
 	uint32_t caps = 1U << CAP_SETUID | 1U << CAP_SETGID | 1U << CAP_SETPCAP;
-	struct __user_cap_data_struct data[2] = {{.effective = caps, .permitted = caps, .inheritable = caps}};
+	struct __user_cap_data_struct data[2] = {
+		{.effective = caps, .permitted = caps, .inheritable = caps}};
 
 	must(prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) == 0);
-	must(setresgid(ENGINE_UID, ENGINE_UID, ENGINE_UID) == 0 && setresuid(ENGINE_UID, ENGINE_UID, ENGINE_UID) == 0);
+	must(setresgid(ENGINE_UID, ENGINE_UID, ENGINE_UID) == 0 &&
+		setresuid(ENGINE_UID, ENGINE_UID, ENGINE_UID) == 0);
 	must(syscall(SYS_capset, &head, data) == 0);
 	for (unsigned cap = 0; cap < 32; cap++)
 		if ((caps >> cap & 1) != 0)
@@ -271,7 +276,9 @@ static int
 receive(struct play *p, int fd, struct err *err)
 {
 	struct pollfd w = {.fd = fd, .events = POLLIN};
-	enum edge edge = fd == p->supervisor ? EDGE_ENGINE_SUPERVISOR : fd == p->api ? EDGE_API_ENGINE : EDGE_RELAY_ENGINE;
+	enum edge edge = fd == p->supervisor ? EDGE_ENGINE_SUPERVISOR
+			 : fd == p->api      ? EDGE_API_ENGINE
+					     : EDGE_RELAY_ENGINE;
 
 	ipc_msg_done(&p->in);
 	if (poll(&w, 1, WAIT_MS) != 1)
@@ -334,7 +341,8 @@ play_refused(struct play *p, enum error error)
 {
 	ANSWER(p, REFUSED, refused, m);
 	if (m.error != (uint16_t)error)
-		fail_msg("%s is wanted, %u came: %.*s", error_info(error)->code, m.error, VIEW_ARGS(m.text));
+		fail_msg("%s is wanted, %u came: %.*s", error_info(error)->code, m.error,
+			VIEW_ARGS(m.text));
 	assert_true(m.text.n > 8);
 }
 
@@ -384,7 +392,9 @@ play_spawn(struct play *p, struct id *ret_id)
 	assert_memory_equal(m.template, p->template, 32);
 	assert_int_equal(ipc_pair(pair, &err), 0);
 	SAY_FD(p->supervisor, SPAWNED, spawned, pair[1],
-		{.sandbox = m.sandbox, .facts = play_facts(p, &m.limits), .timings = {.cloned_us = 400}});
+		{.sandbox = m.sandbox,
+			.facts = play_facts(p, &m.limits),
+			.timings = {.cloned_us = 400}});
 	(void)close(pair[1]);
 	SAY(pair[0], RELAY_READY, relay_ready, {.agent_version = 1});
 	*ret_id = m.sandbox;
@@ -396,7 +406,8 @@ play_create(struct play *p, struct id *ret_id, struct id *ret_task)
 {
 	int relay;
 
-	ASK(p, SANDBOX_CREATE, sandbox_create, {.caller = as_root, .tenant = view_str("acme"), .template = view_str("python")});
+	ASK(p, SANDBOX_CREATE, sandbox_create,
+		{.caller = as_root, .tenant = view_str("acme"), .template = view_str("python")});
 	relay = play_spawn(p, ret_id);
 	ANSWER(p, SANDBOX_ROW, sandbox_row, row);
 	assert_int_equal(row.state, SANDBOX_STATE_RUNNING);
@@ -408,14 +419,19 @@ play_create(struct play *p, struct id *ret_id, struct id *ret_task)
 void
 play_gone(struct play *p, const struct id *id, enum sandbox_reason reason)
 {
-	SAY(p->supervisor, GONE, gone, {.sandbox = *id, .reason = reason, .proof = {.teardown_us = 900}});
+	SAY(p->supervisor, GONE, gone,
+		{.sandbox = *id, .reason = reason, .proof = {.teardown_us = 900}});
 }
 
 void
 play_run(struct play *p, int relay, const struct id *sandbox, struct id *ret_job)
 {
 	ASK(p, JOB_RUN, job_run,
-		{.caller = as_root, .sandbox = *sandbox, .kind = JOB_KIND_EXEC, .uid = 10001, .argv = view_of("true", 5)});
+		{.caller = as_root,
+			.sandbox = *sandbox,
+			.kind = JOB_KIND_EXEC,
+			.uid = 10001,
+			.argv = view_of("true", 5)});
 	WANT(p, relay, JOB_START, job_start, start);
 	WANT(p, relay, JOB_SESSION, job_session, session);
 	assert_true(id_eq(&start.job, &session.job));
@@ -429,7 +445,12 @@ play_end_job(struct play *p, int relay, const struct id *job, int32_t code)
 {
 	(void)p;
 	SAY(relay, JOB_ENDED, job_ended,
-		{.job = *job, .end = JOB_END_EXITED, .code = code, .stdout_seen = 3, .stdout_kept = 3, .wall_us = 900});
+		{.job = *job,
+			.end = JOB_END_EXITED,
+			.code = code,
+			.stdout_seen = 3,
+			.stdout_kept = 3,
+			.wall_us = 900});
 }
 
 /* ---- the audit ---- */
@@ -444,7 +465,11 @@ play_audit(struct play *p, const struct id *task)
 	id_text(task, ID_TASK, name);
 	buf_clear(&audit_text);
 	while (more) {
-		ASK(p, AUDIT_READ, audit_read, {.caller = as_root, .name = view_str(name), .after = chain.number, .limit = 7});
+		ASK(p, AUDIT_READ, audit_read,
+			{.caller = as_root,
+				.name = view_str(name),
+				.after = chain.number,
+				.limit = 7});
 		for (;;) {
 			struct err err = {0};
 			struct msg_audit_row row;
@@ -481,7 +506,8 @@ play_events(struct play *p, const char *event)
 
 	(void)p;
 	(void)snprintf(what, sizeof(what), "\"event\":\"%s\"", event);
-	for (const char *at = strstr((const char *)audit_text.p, what); at != NULL; at = strstr(at + 1, what))
+	for (const char *at = strstr((const char *)audit_text.p, what); at != NULL;
+		at = strstr(at + 1, what))
 		n++;
 	return n;
 }

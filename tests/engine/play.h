@@ -15,14 +15,14 @@
 enum { RELAYS = 8 };
 
 struct play {
-	char dir[64];            /* the state directory */
+	char dir[64]; /* the state directory */
 	int state, supervisor, api;
-	pid_t engine;            /* 0: not running */
+	pid_t engine; /* 0: not running */
 	struct settings settings;
 	uint8_t boot[32], template[32];
-	uint32_t uid_next;       /* the next range of uids for a sandbox */
+	uint32_t uid_next; /* the next range of uids for a sandbox */
 	uint8_t *room;
-	struct ipc_msg in;       /* the last message */
+	struct ipc_msg in; /* the last message */
 	uint64_t tag;
 };
 
@@ -34,8 +34,8 @@ void play_start(struct play *p);
 /* The first half of it: up to and with SETTINGS. */
 void play_launch(struct play *p);
 void play_ready(struct play *p);
-void play_kill(struct play *p);  /* SIGKILL */
-int play_wait(struct play *p);   /* its exit status when it ends by itself */
+void play_kill(struct play *p); /* SIGKILL */
+int play_wait(struct play *p);  /* its exit status when it ends by itself */
 
 void play_send(int fd, enum msg_type type, uint64_t tag, const struct buf *body, int passed);
 
@@ -46,15 +46,15 @@ void play_want_closed(struct play *p, int fd);
 /* Nothing comes for so long. */
 void play_want_silence(struct play *p, int fd, int ms);
 
-#define SAY_TAG(fd, tag, NAME, name, passed, ...)                                       \
-	do {                                                                            \
-		const struct msg_##name m_ = __VA_ARGS__;                               \
-		struct buf b_;                                                          \
-		buf_init(&b_, IPC_MAX);                                                 \
-		msg_##name##_put(&b_, &m_);                                             \
-		must(buf_check(&b_) == 0);                                              \
-		play_send(fd, MSG_##NAME, tag, &b_, passed);                            \
-		buf_done(&b_);                                                          \
+#define SAY_TAG(fd, tag, NAME, name, passed, ...)            \
+	do {                                                 \
+		const struct msg_##name m_ = __VA_ARGS__;    \
+		struct buf b_;                               \
+		buf_init(&b_, IPC_MAX);                      \
+		msg_##name##_put(&b_, &m_);                  \
+		must(buf_check(&b_) == 0);                   \
+		play_send(fd, MSG_##NAME, tag, &b_, passed); \
+		buf_done(&b_);                               \
 	} while (0)
 #define SAY(fd, NAME, name, ...)            SAY_TAG(fd, 0, NAME, name, -1, __VA_ARGS__)
 #define SAY_FD(fd, NAME, name, passed, ...) SAY_TAG(fd, 0, NAME, name, passed, __VA_ARGS__)
@@ -62,15 +62,15 @@ void play_want_silence(struct play *p, int fd, int ms);
 #define ASK(p, NAME, name, ...) SAY_TAG((p)->api, ++(p)->tag, NAME, name, -1, __VA_ARGS__)
 
 /* WANT(p, fd, SPAWN, spawn, m) declares struct msg_spawn m and fills it. */
-#define WANT(p, fd, NAME, name, m)                                                      \
-	struct msg_##name m;                                                            \
-	play_want(p, fd, MSG_##NAME);                                                   \
+#define WANT(p, fd, NAME, name, m)    \
+	struct msg_##name m;          \
+	play_want(p, fd, MSG_##NAME); \
 	play_decoded(msg_##name##_get((p)->in.body, &m, &(struct err){0}), #NAME)
 void play_decoded(int r, const char *what);
 
 /* An answer to the last request of the api. */
-#define ANSWER(p, NAME, name, m)                                                        \
-	WANT(p, (p)->api, NAME, name, m);                                               \
+#define ANSWER(p, NAME, name, m)          \
+	WANT(p, (p)->api, NAME, name, m); \
 	play_same_tag(p)
 void play_same_tag(struct play *p);
 

@@ -74,19 +74,21 @@ audit_chain_add(struct audit_chain *c, const struct audit_row *row, struct err *
 		return err_set(err, -EBADMSG, "record %" PRIu64 " stands where %" PRIu64 " is due",
 			row->number, c->number + 1);
 	if (memcmp(row->previous, c->head, SHA256_BYTES) != 0)
-		return err_set(err, -EBADMSG, "record %" PRIu64 " does not follow the one before it",
-			row->number);
+		return err_set(err, -EBADMSG,
+			"record %" PRIu64 " does not follow the one before it", row->number);
 	audit_digest(row->previous, row->record, digest);
 	if (memcmp(row->digest, digest, SHA256_BYTES) != 0)
 		return err_set(err, -EBADMSG, "record %" PRIu64 " was changed", row->number);
 	if (read_claims(row->record, &claims, &why) < 0)
-		return err_set(err, -EBADMSG, "record %" PRIu64 " is not canonical: %s", row->number,
-			why.text);
+		return err_set(err, -EBADMSG, "record %" PRIu64 " is not canonical: %s",
+			row->number, why.text);
 	if (claims.version != 1 || claims.task.n == 0 || claims.task.n >= sizeof(c->task))
-		return err_set(err, -EBADMSG, "record %" PRIu64 " is not of version 1", row->number);
+		return err_set(
+			err, -EBADMSG, "record %" PRIu64 " is not of version 1", row->number);
 	if (claims.task_seq < 0 || (uint64_t)claims.task_seq != row->number)
-		return err_set(err, -EBADMSG, "record %" PRIu64 " has the number %" PRId64 " inside",
-			row->number, claims.task_seq);
+		return err_set(err, -EBADMSG,
+			"record %" PRIu64 " has the number %" PRId64 " inside", row->number,
+			claims.task_seq);
 	if (c->number != 0 && !view_is(claims.task, c->task))
 		return err_set(err, -EBADMSG, "record %" PRIu64 " is of another task", row->number);
 	memcpy(c->task, claims.task.p, claims.task.n);
