@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The process: what all its files share. One instance, made by main.c, alive until the process ends.
+ */
+#pragma once
+
+#include "lib/ipc/peer.h"
+#include "limits.h"
+
+struct listener {
+	ev_io readable;
+	struct api *api; /* borrowed */
+	bool local;      /* a Unix socket: callers are known by their uid */
+};
+
+struct api {
+	struct ev_loop *loop;
+	struct ipc_peer *engine;     /* owned; NULL while the engine is being restarted */
+	struct ipc_peer *supervisor; /* owned; brings the new engine's edge */
+	uint64_t next_tag; /* of the next question; never used again, also not after a restart */
+	struct link asks;  /* of struct ask */
+	struct link conns; /* of struct conn, oldest activity first */
+	struct link repls; /* of struct repl */
+	unsigned nconns, nconns_tcp, nrepls;
+	struct listener local, tcp;
+	bool has_tcp;
+	ev_timer repl_reaper;
+	ev_signal term, intr;
+};

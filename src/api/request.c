@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a head and a body mean as a request; answers are in answer.c. See request.h. */
+#include "request.h"
+
+#include "body.h"
+#include "conn.h"
+#include "job.h"
+#include "lib/base/hex.h"
+#include "lib/base/num.h"
+#include "lib/http/ws_hand.h"
+#include "lib/json/parse.h"
+#include "lib/loop/loop.h"
+#include "route.h"
+
+#include <errno.h>
+#include <sys/random.h>
+
+_Static_assert(sizeof(((struct request *)0)->accept_key) >= WS_ACCEPT_TEXT, "room for the key");
+
+static void
+on_timer(struct ev_loop *loop, ev_timer *w, int events)
+{
+	struct request *req = container_of(w, struct request, timer);
+
+	(void)loop, (void)events;
+	req->ops->tick(req);
+}
+
+static void
+id_make(struct request *req)
+{
+	uint8_t b[8];
+
+	must(getrandom(b, sizeof(b), 0) == (ssize_t)sizeof(b));
+	hex_encode(b, sizeof(b), req->id);
+}
+
+struct request *
+request_new(struct api *api, struct conn *conn)
+{
+	struct request *req = calloc(1, sizeof(*req));
+
+	if (req == NULL)
+		return NULL;
+	req->api = api;
+	req->conn = conn;
+	id_make(req);
+	list_init(&req->asks);
+	buf_init(&req->body, LIMIT_JSON_BYTES);
+	buf_init(&req->text, LIMIT_ANSWER_BYTES);
+	ev_timer_init(&req->timer, on_timer, 0, 0);
+	return req;
+}
+
+void
+request_free(struct request *req)
+{
+	if (req == NULL)
+		return;
+	ev_timer_stop(req->api->loop, &req->timer);
+	ask_forget_all(&req->asks);
+	if (req->ops != NULL && req->ops->gone != NULL)
+		req->ops->gone(req);
+	job_free(take_ptr(req->job));
+	buf_done(&req->body);
+	buf_done(&req->text);
+	free(take_ptr(req->fields));
+	json_decref(req->json);
+	loop_free_later(req->api->loop, req->texts);
+	loop_free_later(req->api->loop, req);
+}
+
+static struct view
+head_value(const struct http_head *head, const char *name)
+{
+	unsigned n;
+	const struct http_field *f = http_head_field(head, name, &n);
+
+	return f == NULL ? view_of(NULL, 0) : f->value;
+}
+
+static bool
+safe_text(struct view v, size_t max)
+{
+	for (size_t i = 0; i < v.n; i++)
+		if (v.p[i] <= ' ' || v.p[i] >= 0x7f || v.p[i] == '"' || v.p[i] == '\\')
+			return false;
+	return v.n > 0 && v.n <= max;
+}
+
+static void
+caller_token(struct request *req, struct view token)
+{
+	req->caller.kind = CALLER_KIND_TOKEN;
+	sha256_of(token, req->caller.token);
+}
+
+/* A token goes before the uid; its text is not kept. */
+static int
+caller_read(struct request *req, const struct http_head *head, struct err *err)
+{
+	struct view auth = head_value(head, "authorization");
+	struct view query = request_param(req, "access_token");
+	unsigned n = 0;
+
+	(void)http_head_field(head, "authorization", &n);
+	if (n > 1)
+		return refuse(err, UNAUTHORIZED, "more than one Authorization header");
+	if (auth.n > 7 && view_eq_nocase(view_of(auth.p, 7), view_str("bearer ")) &&
+		safe_text(view_skip(auth, 7), 256)) {
+		caller_token(req, view_skip(auth, 7));
+		return 0;
+	}
+	if (n == 1)
+		return refuse(
+			err, UNAUTHORIZED, "Authorization must be \"Bearer\", a blank and a token");
+	if (safe_text(query, 256)) {
+		caller_token(req, query);
+		return 0;
+	}
+	if (req->conn->local) {
+		req->caller.kind = CALLER_KIND_LOCAL;
+		req->caller.uid = req->conn->uid;
+		return 0;
+	}
+	if (req->route->scope == ROUTE_PUBLIC)
+		return 0;
+	return refuse(err, UNAUTHORIZED,
+		"a token is needed: send Authorization: Bearer; `demilune token create` makes one");
+}
+
+/* Digest of caller and key, so that no caller meets another's. */
+static int
+key_read(struct request *req, const struct http_head *head, struct err *err)
+{
+	static const char domain[] = "demilune-idempotency-key";
+	struct view key = head_value(head, "idempotency-key");
+	uint8_t kind = (uint8_t)req->caller.kind;
+	struct sha256 h;
+
+	if (key.n == 0)
+		return 0;
+	if (!safe_text(key, REQUEST_KEY_MAX))
+		return refuse(err, BAD_REQUEST,
+			"Idempotency-Key must be 1 to %d printable characters without blanks",
+			REQUEST_KEY_MAX);
+	sha256_init(&h);
+	sha256_add(&h, domain, sizeof(domain));
+	sha256_add(&h, &kind, 1);
+	sha256_add(&h, &req->caller.uid, sizeof(req->caller.uid));
+	sha256_add(&h, req->caller.token, sizeof(req->caller.token));
+	sha256_add(&h, key.p, key.n);
+	sha256_end(&h, req->key);
+	return 0;
+}
+
+/* Decodes what stood for {...} and the query into req->texts. */
+static int
+texts_read(struct request *req, const struct http_target *target, struct err *err)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < req->nargs; i++) {
+		size_t n;
+
+		if (!http_percent_decode(req->arg[i], 0, req->texts + at, &n))
+			return refuse(err, NOT_FOUND,
+				"no such object: its name in the path is not UTF-8");
+		req->arg[i] = view_of(req->texts + at, n);
+		at += n;
+	}
+	if (target->has_query &&
+		http_query_parse(target->query, 0, req->texts + at, &req->params) != HTTP_FINE)
+		return refuse(err, BAD_REQUEST,
+			"the query must be name=value pairs in UTF-8, without NUL and no name "
+			"twice");
+	return 0;
+}
+
+static int
+route_read(struct request *req, const struct http_head *head, struct err *err)
+{
+	const struct http_target *target = &head->target;
+	struct view segment[ROUTE_SEGMENTS];
+	size_t n;
+
+	req->texts = malloc(head->target_text.n + 1);
+	if (req->texts == NULL)
+		return refuse(err, INTERNAL, "no memory for a request");
+	if (target->form != HTTP_FORM_ORIGIN && target->form != HTTP_FORM_ABSOLUTE)
+		return refuse(err, BAD_REQUEST, "the request target must be a path");
+	if (http_path_split(target->path, segment, ROUTE_SEGMENTS, &n) != HTTP_FINE)
+		return refuse(
+			err, NOT_FOUND, "there is no such path; GET /openapi.json lists them");
+	if (route_find(head->method, segment, n, &req->route, req->arg, &req->nargs, &req->allow,
+		    err) < 0)
+		return err->code;
+	return texts_read(req, target, err);
+}
+
+int
+request_begin(struct request *req, const struct http_head *head, struct err *err)
+{
+	struct view id = head_value(head, "x-request-id");
+
+	if (safe_text(id, REQUEST_ID_MAX)) {
+		memcpy(req->id, id.p, id.n);
+		req->id[id.n] = 0;
+	}
+	req->length = head->length;
+	req->chunked = head->framing == HTTP_BODY_CHUNKED;
+	req->chunks_ok = head->minor == 1;
+	req->ndjson = view_starts(head_value(head, "accept"), "application/x-ndjson");
+	if (route_read(req, head, err) < 0 || caller_read(req, head, err) < 0 ||
+		key_read(req, head, err) < 0)
+		return err->code;
+	req->socket_refusal = ws_hand_check(head, req->accept_key);
+	return 0;
+}
+
+/* What the key stands for: the route and the bytes of the body. */
+static void
+body_digest(struct request *req)
+{
+	static const uint8_t none[SHA256_BYTES];
+	struct sha256 h;
+
+	if (memcmp(req->key, none, sizeof(none)) == 0)
+		return;
+	sha256_init(&h);
+	sha256_add(&h, req->route->path, strlen(req->route->path) + 1);
+	sha256_add(&h, req->body.p, req->body.n);
+	sha256_end(&h, req->body_digest);
+}
+
+int
+request_body(struct request *req, struct err *err)
+{
+	static const struct json_limits limits = {
+		.max_bytes = LIMIT_JSON_BYTES, .max_depth = LIMIT_JSON_DEPTH, .nul_ok = false};
+	enum route_kind kind = req->route->kind;
+	json_t *json = NULL;
+	int r;
+
+	if (kind != ROUTE_JSON && kind != ROUTE_MAYBE)
+		return 0;
+	body_digest(req);
+	if (req->body.n == 0 && kind == ROUTE_JSON)
+		return refuse(err, BAD_REQUEST, "a JSON object is needed as body");
+	r = json_parse(
+		req->body.n == 0 ? view_str("{}") : buf_view(&req->body), &limits, &json, err);
+	if (r < 0)
+		return err->code = -(r == -ENOMEM  ? ERROR_INTERNAL
+				     : r == -E2BIG ? ERROR_TOO_LARGE
+						   : ERROR_BAD_REQUEST);
+	req->json = json;
+	return body_read(req->route->body, json, &req->fields, err);
+}
+
+int
+request_id(
+	const struct request *req, size_t arg, const char *prefix, struct id *ret, struct err *err)
+{
+	must(arg < req->nargs);
+	if (id_parse(req->arg[arg], prefix, ret) == 0)
+		return 0;
+	return refuse(err, NOT_FOUND,
+		"no such object: the identifier is not \"%s\" and %d characters", prefix,
+		ID_DIGITS);
+}
+
+struct view
+request_param(const struct request *req, const char *name)
+{
+	const struct http_param *p = http_param_find(&req->params, name);
+
+	return p == NULL ? view_of(NULL, 0) : p->value;
+}
+
+bool
+request_flag(const struct request *req, const char *name)
+{
+	struct view v = request_param(req, name);
+
+	return view_is(v, "1") || view_is(v, "true");
+}
+
+int
+request_number(const struct request *req, const char *name, uint64_t absent, uint64_t max,
+	uint64_t *ret, struct err *err)
+{
+	struct view v = request_param(req, name);
+
+	if (v.n == 0) {
+		*ret = absent;
+		return 0;
+	}
+	if (num_u64(v, max, ret) == 0)
+		return 0;
+	return refuse(err, BAD_REQUEST, "%s must be a whole number of at most %llu", name,
+		(unsigned long long)max);
+}
