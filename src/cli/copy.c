@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `demilune sandbox cp`: one file in or out. The name of a file that comes out is chosen by the person, never by the
+ * sandbox; it arrives under a temporary name beside it, without execute bits, and is renamed when it is complete.
+ */
+#include "cli/answer.h"
+#include "cli/request.h"
+#include "lib/base/fd.h"
+#include "lib/base/hex.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+enum { TARGET_BYTES = 16384, PATH_BYTES = 4096, RANDOM_BYTES = 8 };
+
+struct side {
+	char sandbox[REQUEST_ID_MAX]; /* "": local */
+	const char *path;
+};
+
+static int
+read_side(const char *text, struct side *ret, struct err *err)
+{
+	const char *colon = strchr(text, ':');
+	struct side s = {.path = text};
+	int r;
+
+	if (colon != NULL && strncmp(text, "sb_", 3) == 0 && strchr(text, '/') > colon) {
+		if ((size_t)(colon - text) >= sizeof(s.sandbox))
+			return err_set(err, -EINVAL, "%.40s is not SANDBOX:/PATH", text);
+		memcpy(s.sandbox, text, (size_t)(colon - text));
+		s.path = colon + 1;
+		r = request_check_id(s.sandbox, "sb_", "sandbox", err);
+		if (r < 0)
+			return r;
+		if (s.path[0] != '/')
+			return err_set(err, -EINVAL, "the path in the sandbox must be absolute");
+	}
+	*ret = s;
+	return 0;
+}
+
+/* `to`, or the file of the same name below it when it is a directory. */
+static int
+join(const char *to, bool is_directory, const char *from, char ret[static PATH_BYTES],
+	struct err *err)
+{
+	const char *slash = strrchr(from, '/');
+	const char *base = slash != NULL ? slash + 1 : from;
+	size_t n = strlen(to);
+	int len;
+
+	if (is_directory && (base[0] == '\0' || strcmp(base, ".") == 0 || strcmp(base, "..") == 0))
+		return err_set(err, -EINVAL, "%.100s names no file", from);
+	len = is_directory ? snprintf(ret, PATH_BYTES, "%s%s%s", to,
+				     n != 0 && to[n - 1] == '/' ? "" : "/", base)
+			   : snprintf(ret, PATH_BYTES, "%s", to);
+	if (len < 0 || len >= PATH_BYTES)
+		return err_set(err, -ENAMETOOLONG, "the path is too long");
+	return 0;
+}
+
+static void
+fs_target(const struct side *s, const char *path, struct buf *ret)
+{
+	buf_init(ret, TARGET_BYTES);
+	buf_addf(ret, "/v1/sandboxes/%s/fs?path=", s->sandbox);
+	target_add(ret, path);
+}
+
+static int
+copy_in(struct cli *cli, const char *from, const struct side *to, struct err *err)
+{
+	struct ask ask = {.method = HTTP_PUT, .type = "application/octet-stream"};
+	json_t *answer auto_json = NULL;
+	auto_buf struct buf target = {0};
+	char path[PATH_BYTES];
+	struct stat st;
+	int fd auto_fd = open(from, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	int r;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_errno(err, "%.120s", from);
+	if (!S_ISREG(st.st_mode))
+		return err_set(err, -EINVAL, "%.120s is not a file", from);
+	r = join(to->path, to->path[strlen(to->path) - 1] == '/', from, path, err);
+	if (r < 0)
+		return r;
+	fs_target(to, path, &target);
+	buf_addf(&target, "&mode=%o", (unsigned)(st.st_mode & 0777));
+	ask.target = buf_view(&target);
+	ask.body_fd = fd;
+	ask.body_bytes = (uint64_t)st.st_size;
+	return client_json(&cli->client, &ask, &answer, err);
+}
+
+/* The body to a new file; the directory is open, so that a rename stays in it. */
+static int
+receive(struct exchange *x, int fd, struct err *err)
+{
+	struct view piece;
+	uint64_t total = 0;
+	int r;
+
+	while ((r = exchange_next(x, &piece, err)) == 1) {
+		total += piece.n;
+		if (total > LIMIT_COPY_BYTES)
+			return err_set(
+				err, -EFBIG, "the file is larger than %d bytes", LIMIT_COPY_BYTES);
+		r = fd_write_all(fd, piece.p, piece.n, err);
+		if (r < 0)
+			return err_context(err, "cannot write the local file");
+	}
+	return r;
+}
+
+static int
+receive_as(struct exchange *x, const char *path, struct err *err)
+{
+	uint8_t salt[RANDOM_BYTES];
+	char name[PATH_BYTES + 64], digits[2 * RANDOM_BYTES + 1];
+	int fd auto_fd = -1;
+	int r;
+
+	if (getrandom(salt, sizeof(salt), 0) != (ssize_t)sizeof(salt))
+		return err_errno(err, "no random numbers");
+	hex_encode(salt, sizeof(salt), digits);
+	(void)snprintf(name, sizeof(name), "%s.%s.part", path, digits);
+	fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return err_errno(err, "cannot make %.100s", path);
+	r = receive(x, fd, err);
+	if (r == 0 && rename(name, path) < 0)
+		r = err_errno(err, "cannot make %.100s", path);
+	if (r < 0)
+		(void)unlink(name);
+	return r;
+}
+
+static int
+copy_out(struct cli *cli, const struct side *from, const char *to, struct err *err)
+{
+	auto_exchange struct exchange x = {0};
+	auto_buf struct buf target = {0};
+	char path[PATH_BYTES];
+	struct stat st;
+	bool is_directory = stat(to, &st) == 0 && S_ISDIR(st.st_mode);
+	int r;
+
+	if (!is_directory && to[0] != '\0' && to[strlen(to) - 1] == '/')
+		return err_set(err, -ENOTDIR, "%.120s is not a directory", to);
+	r = join(to, is_directory, from->path, path, err);
+	if (r < 0)
+		return r;
+	fs_target(from, from->path, &target);
+	r = exchange_open(&cli->client,
+		&(struct ask){.method = HTTP_GET, .target = buf_view(&target)}, &x, err);
+	return r < 0 ? r : receive_as(&x, path, err);
+}
+
+int
+verb_sandbox_cp(struct cli *cli, struct err *err)
+{
+	struct side from, to;
+	int r = read_side(cli->args.rest[0], &from, err);
+
+	if (r == 0)
+		r = read_side(cli->args.rest[1], &to, err);
+	if (r < 0)
+		return r;
+	if ((from.sandbox[0] != '\0') == (to.sandbox[0] != '\0'))
+		return err_set(err, -EINVAL,
+			"one side must be in a sandbox (SANDBOX:/PATH) and one local");
+	return from.sandbox[0] != '\0' ? copy_out(cli, &from, to.path, err)
+				       : copy_in(cli, from.path, &to, err);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One line of an audit export (NDJSON): {"number":N,"previous":"sha256:...","digest":"sha256:...","record":{...}}, in
+ * exactly this form, so that the record's own bytes, which its digest covers, are known. Made by the daemon; a file
+ * may be anybody's.
+ */
+#pragma once
+
+#include "lib/base/err.h"
+#include "lib/base/sha256.h"
+#include "lib/base/view.h"
+
+struct export_line {
+	uint64_t number;
+	uint8_t previous[SHA256_BYTES], digest[SHA256_BYTES];
+	struct view record; /* borrowed from the line */
+};
+
+/* A line without its newline; -EBADMSG. That the record is JSON is not looked at. */
+int export_read(struct view line, struct export_line *ret, struct err *err) MUST_CHECK;

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bodies of requests, made of the command line; and what several verbs ask for. */
+#pragma once
+
+#include "cli/verbs.h"
+#include "lib/json/out.h"
+
+/* limits, ttl_seconds, idle_limit_seconds of the options that were given. */
+void request_shape(const struct args *a, struct json_out *o);
+
+/* Members tenant, template. */
+void request_owner(const struct args *a, struct json_out *o);
+
+/* The --label options as one object under `key`, if there are any. -EINVAL when one comes twice. */
+int request_pairs(const struct args *a, enum option option, const char *key, struct json_out *o,
+	struct err *err) MUST_CHECK;
+
+/* -E2BIG when it did not fit. */
+int request_end(struct json_out *o, struct err *err) MUST_CHECK;
+
+/* Makes the task of a run or a `task create`; its id into ret. */
+int request_task(struct cli *cli, json_t **ret, struct err *err) MUST_CHECK;
+
+/* The id of the task named by id or ticket. */
+enum { REQUEST_ID_MAX = 64 };
+int request_task_id(struct cli *cli, const char *name, char ret[static REQUEST_ID_MAX],
+	struct err *err) MUST_CHECK;
+
+/* Stores HERE:THERE with the task. */
+int request_input(struct cli *cli, const char *task, const char *files, struct err *err) MUST_CHECK;
+
+/* A sandbox as the options say; with --input or --task for that task. The task that was made for it is not undone. */
+int request_sandbox(struct cli *cli, json_t **ret, struct err *err) MUST_CHECK;
+
+/* An id of a kind ("sb_", "tk_"), exactly. */
+int request_check_id(
+	const char *text, const char *prefix, const char *what, struct err *err) MUST_CHECK;
