@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The long-lived processes beside us, engine and api: started, watched, started again. */
+#pragma once
+
+#include "lib/base/err.h"
+
+#include <ev.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct child {
+	const char *noun;     /* for the log */
+	struct ev_loop *loop; /* borrowed */
+	/* Starts the process: sets pid and pidfd of the child, or fails. */
+	int (*start)(struct child *c, struct err *err);
+	/* It ended; everything that was shared with it is void. */
+	void (*ended)(struct child *c);
+	void *owner; /* borrowed */
+	pid_t pid;
+	int pidfd; /* owned; -1: not running */
+	ev_io died;
+	ev_timer again;
+	uint64_t started_ms;
+	uint64_t pause_ms;
+	bool stopping; /* it is not started again */
+};
+
+void child_init(struct child *c);
+
+/* Starts it; a start that fails is tried again after a pause. */
+void child_begin(struct child *c);
+
+/* SIGKILL: it broke the protocol. It is started again. */
+void child_kill(struct child *c);
+
+/* Ends it for good: SIGKILL and wait. */
+void child_stop(struct child *c);

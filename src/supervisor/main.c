@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * demilune-supervisor: root, single-threaded. Command line, configuration, host, loop, end. No policy: what a sandbox
+ * may be is the engine's, how it is built is sandbox.c's.
+ */
+#include "lib/base/clock.h"
+#include "lib/base/hex.h"
+#include "lib/base/log.h"
+#include "lib/loop/loop.h"
+#include "supervisor/confine.h"
+#include "supervisor/limits.h"
+#include "supervisor/options.h"
+#include "supervisor/room.h"
+#include "supervisor/serve.h"
+#include "supervisor/spare.h"
+#include "supervisor/start.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+enum { EXIT_USAGE = 2, EXIT_CONFIG = 3 };
+
+/* ---- the background ---- */
+
+/*
+ * The command returns when the supervisor in the background says that everything is up, with its status when it ends
+ * before that. Returns in the background only; the descriptor to say it on.
+ */
+static int
+background(void)
+{
+	int pipe_fds[2], status = 1;
+	char byte;
+	pid_t pid;
+
+	if (pipe2(pipe_fds, O_CLOEXEC) < 0 || (pid = fork()) < 0)
+		log_exit(1, "no process for the background: %m");
+	if (pid == 0) {
+		(void)close(pipe_fds[0]); /* the command's */
+		(void)setsid();           /* a new child is never a leader already */
+		return pipe_fds[1];
+	}
+	(void)close(pipe_fds[1]); /* the background's */
+	if (read(pipe_fds[0], &byte, 1) == 1)
+		exit(0);
+	(void)waitpid(pid, &status, 0);
+	exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+}
+
+static void
+ready_tell(int *fd)
+{
+	if (*fd < 0)
+		return;
+	(void)!write(*fd, "", 1); /* whoever waited may have been interrupted */
+	(void)close(take_fd(fd));
+}
+
+/* ---- the end ---- */
+
+void
+stop_check(struct supervisor *sv)
+{
+	if (sv->sandboxes.n == 0 && (sv->engine_stopped || sv->engine_peer == NULL))
+		ev_break(sv->loop, EVBREAK_ALL);
+}
+
+/* Looks again after each turn: the last sandbox may be a spare, of which nobody is told. */
+static void
+on_stop_tick(struct ev_loop *loop, ev_timer *w, int events)
+{
+	struct supervisor *sv = container_of(w, struct supervisor, stop_timer);
+
+	(void)events;
+	stop_check(sv);
+	if (clock_mono_ms() - sv->stop_ms < LIMIT_STOP_MS)
+		return;
+	log_line("the end is not waited for any longer: %zu sandboxes, the engine %s",
+		sv->sandboxes.n, sv->engine_stopped ? "is done" : "is not done");
+	ev_break(loop, EVBREAK_ALL);
+}
+
+static void
+on_term(struct ev_loop *loop, ev_signal *w, int events)
+{
+	struct supervisor *sv = w->data;
+
+	(void)events;
+	if (sv->stopping)
+		return;
+	log_line("signal %d: stopping", w->signum);
+	sv->stopping = true;
+	sv->engine.stopping = sv->api.stopping = true;
+	sv->stop_ms = clock_mono_ms();
+	ev_timer_init(&sv->stop_timer, on_stop_tick, 0.005, 0.005);
+	ev_timer_start(loop, &sv->stop_timer);
+	serve_stopping(sv);
+	sandboxes_stop(&sv->sandboxes);
+	stop_check(sv);
+}
+
+/* ---- the beginning ---- */
+
+static int
+sandboxes_start(struct supervisor *sv, struct err *err)
+{
+	templates_init(&sv->templates, sv->loop, sv->stage);
+	sv->templates.dir = take_fd(&sv->templates_dir);
+	sv->templates.on_done = serve_template_done;
+	sv->templates.owner = sv;
+	sv->sandboxes.loop = sv->loop;
+	sv->sandboxes.settings = &sv->settings;
+	sv->sandboxes.cgroups = &sv->cgroups;
+	sv->sandboxes.programs = &sv->programs;
+	sv->sandboxes.slots = &sv->slots;
+	sv->sandboxes.journal = &sv->journal;
+	sv->sandboxes.templates = &sv->templates;
+	sv->sandboxes.stage = sv->stage;
+	(void)snprintf(sv->sandboxes.stage_path, sizeof(sv->sandboxes.stage_path), "%s/stage",
+		sv->settings.run_dir);
+	sv->sandboxes.tells = &serve_tells;
+	sv->sandboxes.owner = sv;
+	/* Names never meet those of an earlier run whose remains could not be removed. */
+	memcpy(&sv->sandboxes.serial, sv->boot, 4);
+	return sandboxes_init(&sv->sandboxes, err);
+}
+
+static void
+signals_watch(struct supervisor *sv)
+{
+	(void)signal(SIGPIPE, SIG_IGN); /* cannot fail */
+	(void)signal(SIGHUP, SIG_IGN);
+	ev_signal_init(&sv->term, on_term, SIGTERM);
+	ev_signal_init(&sv->interrupt, on_term, SIGINT);
+	sv->term.data = sv->interrupt.data = sv;
+	ev_signal_start(sv->loop, &sv->term);
+	ev_signal_start(sv->loop, &sv->interrupt);
+}
+
+static void
+run(struct supervisor *sv, int *ready)
+{
+	struct err err = {0};
+	bool clean;
+
+	sv->loop = loop_new();
+	if (sandboxes_start(sv, &err) < 0 || confine(&err) < 0)
+		log_exit(1, "%s", err.text);
+	signals_watch(sv);
+	rooms_init(sv);
+	child_begin(&sv->engine);
+	child_begin(&sv->api);
+	spares_refill(&sv->sandboxes, 0);
+	log_line("up: control groups version %d, at most %u sandboxes, state in %s",
+		cgroups_version(&sv->cgroups), sv->settings.max_sandboxes, sv->settings.state_dir);
+	ready_tell(ready);
+	ev_run(sv->loop, 0);
+
+	rooms_end(sv);
+	clean = sv->sandboxes.n == 0;
+	sandboxes_done(&sv->sandboxes);
+	templates_done(&sv->templates);
+	list_each (e, &sv->ended, struct ended, link)
+		free(e);
+	ev_signal_stop(sv->loop, &sv->term);
+	ev_signal_stop(sv->loop, &sv->interrupt);
+	ev_timer_stop(sv->loop, &sv->stop_timer);
+	loop_free(sv->loop);
+	start_undo(sv, clean);
+	log_line("down, %s", clean ? "nothing is left" : "the next start takes down what is left");
+}
+
+static void
+supervisor_init(struct supervisor *sv)
+{
+	*sv = (struct supervisor){.state = -1,
+		.run = -1,
+		.stage = -1,
+		.templates_dir = -1,
+		.lock = -1,
+		.run_lock = -1,
+		.local = -1,
+		.api_edge = -1,
+		.engine_api = -1,
+		.api_engine = -1};
+	sv->journal.fd = -1;
+	sv->sandboxes.agent = -1;
+	list_init(&sv->ended);
+	list_init(&sv->sandboxes.list);
+	must(getrandom(sv->boot, sizeof(sv->boot), 0) == (ssize_t)sizeof(sv->boot));
+	hex_encode(sv->boot, 6, sv->tag);
+}
+
+int
+main(int argc, char **argv)
+{
+	static struct supervisor sv;
+	struct options options;
+	struct err err = {0};
+	int ready = -1;
+
+	log_name("supervisor");
+	if (options_read(argc, argv, &options, &err) < 0)
+		log_exit(EXIT_USAGE, "%s", err.text);
+	if (options.help) {
+		options_print();
+		return 0;
+	}
+	if (geteuid() != 0)
+		log_exit(EXIT_USAGE,
+			"root is needed: namespaces, mounts and control groups belong to it");
+	(void)umask(022);
+	if (!options.foreground)
+		ready = background();
+	supervisor_init(&sv);
+	if (programs_find(&sv.programs, options.libexec, &err) < 0)
+		log_exit(1, "%s", err.text);
+	if (start_config(&sv, options.config, &err) < 0)
+		log_exit(EXIT_CONFIG, "%s", err.text);
+	if (start_dirs(&sv, &err) < 0 || start_host(&sv, &err) < 0) {
+		start_undo(&sv, false);
+		log_exit(1, "%s", err.text);
+	}
+	run(&sv, &ready);
+	programs_done(&sv.programs);
+	return 0;
+}

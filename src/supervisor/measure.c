@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Measuring a sandbox; see measure.h. Called by sandbox.c once per sandbox. */
+#include "supervisor/measure.h"
+
+#include "lib/base/num.h"
+#include "supervisor/ns.h"
+#include "supervisor/spawn.h"
+#include "supervisor/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/vfs.h>
+
+enum { ROOM_BYTES = 65536 };
+
+static int
+hex_u64(struct view v, uint64_t *ret)
+{
+	uint64_t n = 0;
+
+	if (v.n == 0 || v.n > 16)
+		return -EBADMSG;
+	for (size_t i = 0; i < v.n; i++) {
+		uint8_t c = v.p[i];
+
+		if (c >= '0' && c <= '9')
+			n = n << 4 | (uint64_t)(c - '0');
+		else if (c >= 'a' && c <= 'f')
+			n = n << 4 | (uint64_t)(c - 'a' + 10);
+		else
+			return -EBADMSG;
+	}
+	*ret = n;
+	return 0;
+}
+
+int
+measure_status(struct view status, struct facts *f, struct err *err)
+{
+	struct {
+		const char *key;
+		uint64_t *into;
+	} caps[] = {{"CapInh:", &f->cap_inheritable}, {"CapPrm:", &f->cap_permitted},
+		{"CapEff:", &f->cap_effective}, {"CapBnd:", &f->cap_bounding},
+		{"CapAmb:", &f->cap_ambient}};
+	struct view value;
+	uint64_t n;
+
+	for (size_t i = 0; i < ARRAY_LEN(caps); i++)
+		if (!text_key(status, caps[i].key, &value) || hex_u64(value, caps[i].into) < 0)
+			return err_set(
+				err, -EBADMSG, "no %s in the status of a process", caps[i].key);
+	if (!text_key(status, "NoNewPrivs:", &value) || num_u64(value, 1, &n) < 0)
+		return err_set(err, -EBADMSG, "no NoNewPrivs in the status of a process");
+	f->no_new_privs = (uint8_t)n;
+	if (!text_key(status, "Seccomp:", &value) || num_u64(value, 255, &n) < 0)
+		return err_set(err, -EBADMSG, "no Seccomp in the status of a process");
+	f->seccomp_mode = (uint8_t)n;
+	return 0;
+}
+
+/* Exactly one range, from 0 on. */
+int
+measure_id_map(struct view map, uint32_t *ret_base, uint32_t *ret_count, struct err *err)
+{
+	struct view line, more;
+	uint64_t inside, base, count;
+
+	if (!text_line(&map, &line) || text_line(&map, &more) ||
+		num_u64(text_word_at(line, 0), UINT32_MAX, &inside) < 0 || inside != 0 ||
+		num_u64(text_word_at(line, 1), UINT32_MAX, &base) < 0 ||
+		num_u64(text_word_at(line, 2), UINT32_MAX, &count) < 0)
+		return err_set(err, -EBADMSG, "an id map that is not one range from 0 on");
+	*ret_base = (uint32_t)base;
+	*ret_count = (uint32_t)count;
+	return 0;
+}
+
+static bool
+is_place(const struct places *places, struct view at)
+{
+	for (size_t i = 0; i < places->n; i++)
+		if (view_is(at, places->place[i].path))
+			return true;
+	return false;
+}
+
+/* Stays at its end: more is as wrong as that. */
+static void
+count_if(uint16_t *n, bool yes)
+{
+	if (yes && *n < UINT16_MAX)
+		(*n)++;
+}
+
+void
+measure_mounts(struct view mountinfo, const struct places *places, struct facts *f)
+{
+	struct view line;
+
+	while (text_line(&mountinfo, &line)) {
+		struct view at = text_word_at(line, 4), flags = text_word_at(line, 5);
+		bool read_only = text_list_has(flags, ',', "ro");
+
+		count_if(&f->mounts, true);
+		count_if(&f->mounts_writable, !read_only);
+		count_if(&f->mounts_without_nosuid, !text_list_has(flags, ',', "nosuid"));
+		count_if(&f->mounts_without_nodev, !text_list_has(flags, ',', "nodev"));
+		count_if(&f->mounts_unexpected, !spawn_mounts_at(at) && !is_place(places, at));
+		if (view_is(at, "/")) {
+			f->root_read_only = read_only;
+			f->root_idmapped = text_list_has(flags, ',', "idmapped");
+		}
+	}
+}
+
+unsigned
+measure_routes(struct view ipv4, struct view ipv6)
+{
+	struct view line;
+	unsigned n = 0;
+
+	(void)text_line(&ipv4, &line); /* the heading */
+	while (text_line(&ipv4, &line))
+		n++;
+	while (text_line(&ipv6, &line))
+		n += !view_is(text_word_at(line, 9),
+			"lo"); /* ::1 and the refusal of all else hang on lo */
+	return n;
+}
+
+unsigned
+measure_interfaces(struct view dev)
+{
+	struct view line;
+	unsigned n = 0;
+
+	for (size_t i = 0; text_line(&dev, &line); i++)
+		n += i >= 2; /* two lines of heading */
+	return n;
+}
+
+/* ---- reading ---- */
+
+struct source {
+	int proc; /* directory of the process */
+	char *room;
+};
+
+static int
+read_proc(const struct source *s, const char *name, struct view *ret, struct err *err)
+{
+	int r = text_file(s->proc, name, s->room, ROOM_BYTES, ret);
+
+	if (r == 0)
+		return 0;
+	errno = -r;
+	return err_errno(err, "/proc/PID/%s of a sandbox", name);
+}
+
+static int
+read_ids(const struct source *s, struct facts *f, struct err *err)
+{
+	uint32_t gid_base, gid_count;
+	struct view text;
+	int r = read_proc(s, "uid_map", &text, err);
+
+	if (r == 0)
+		r = measure_id_map(text, &f->uid_base, &f->uid_count, err);
+	if (r == 0)
+		r = read_proc(s, "gid_map", &text, err);
+	if (r == 0)
+		r = measure_id_map(text, &gid_base, &gid_count, err);
+	if (r == 0 && (gid_base != f->uid_base || gid_count != f->uid_count))
+		r = err_set(err, -EBADMSG, "uids and gids are mapped differently");
+	return r;
+}
+
+static int
+read_network(const struct source *s, struct facts *f, struct err *err)
+{
+	struct view ipv4, ipv6 = {0}, dev;
+	int r = read_proc(s, "net/route", &ipv4, err);
+
+	if (r < 0)
+		return r;
+	f->routes = (uint16_t)measure_routes(ipv4, view_of(NULL, 0));
+	if (faccessat(s->proc, "net/ipv6_route", F_OK, 0) ==
+		0) { /* a kernel without IPv6 has none */
+		r = read_proc(s, "net/ipv6_route", &ipv6, err);
+		if (r < 0)
+			return r;
+		f->routes = (uint16_t)(f->routes + measure_routes(view_of(NULL, 0), ipv6));
+	}
+	r = read_proc(s, "net/dev", &dev, err);
+	if (r == 0)
+		f->interfaces = (uint16_t)measure_interfaces(dev);
+	return r;
+}
+
+static int
+read_limits(const struct measure_of *of, struct facts *f, struct err *err)
+{
+	struct rlimit files;
+	struct statfs volume;
+	uint64_t pids;
+
+	if (prlimit(of->pid, RLIMIT_NOFILE, NULL, &files) < 0)
+		return err_errno(err, "limits of a sandbox");
+	if (fstatfs(of->volume, &volume) < 0)
+		return err_errno(err, "volume of a sandbox");
+	if (cgroup_read(of->cgroups, of->group, KNOB_MEMORY_MAX, &f->memory_bytes) < 0 ||
+		cgroup_read(of->cgroups, of->group, KNOB_PIDS_MAX, &pids) < 0)
+		return err_set(err, -EIO, "the limits of a control group cannot be read");
+	f->open_files = files.rlim_max > UINT32_MAX ? UINT32_MAX : (uint32_t)files.rlim_max;
+	f->disk_bytes = (uint64_t)volume.f_blocks * (uint64_t)volume.f_bsize;
+	f->disk_inodes = (uint32_t)volume.f_files;
+	f->pids = pids > UINT32_MAX ? UINT32_MAX : (uint32_t)pids;
+	f->cpu_milli = cgroup_cpu_milli(of->cgroups, of->group);
+	f->cgroup_version = (uint8_t)cgroups_version(of->cgroups);
+	return 0;
+}
+
+int
+measure(const struct measure_of *of, struct facts *ret, struct err *err)
+{
+	static char room[ROOM_BYTES];
+	struct facts f = {.boundary = BOUNDARY_CONTAINER, .host_pid = (uint32_t)of->pid};
+	auto_fd int proc = -1;
+	struct source s = {.room = room};
+	char path[32];
+	struct view text;
+	int r;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d", of->pid);
+	proc = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (proc < 0)
+		return err_errno(err, "%s", path);
+	s.proc = proc;
+	r = read_proc(&s, "status", &text, err);
+	if (r == 0)
+		r = measure_status(text, &f, err);
+	if (r == 0)
+		r = read_ids(&s, &f, err);
+	if (r == 0)
+		r = ns_look(of->pid, &f.namespaces_own, &f.namespaces_owner_host, err);
+	if (r == 0)
+		r = read_proc(&s, "mountinfo", &text, err);
+	if (r < 0)
+		return r;
+	measure_mounts(text, of->places, &f);
+	r = read_network(&s, &f, err);
+	if (r == 0)
+		r = read_limits(of, &f, err);
+	if (r == 0)
+		*ret = f;
+	return r;
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Directories, locks, and the host's side of all sandboxes; see start.h. Called by main.c. */
+#include "supervisor/start.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/hex.h"
+#include "lib/base/log.h"
+#include "supervisor/agent.h"
+#include "supervisor/dev.h"
+#include "supervisor/limits.h"
+#include "supervisor/mount.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+
+/* ---- directories ---- */
+
+/* All missing parts of the path; the last one opened. It must be root's, and nobody else may write to it. */
+static int
+dir_make(const char *path, struct err *err)
+{
+	char part[256];
+	auto_fd int fd = -1;
+	struct stat st;
+
+	for (size_t n = 1; n <= strlen(path); n++) {
+		if (path[n] != '/' && path[n] != '\0')
+			continue;
+		must((size_t)snprintf(part, sizeof(part), "%.*s", (int)n, path) < sizeof(part));
+		if (mkdir(part, 0755) < 0 && errno != EEXIST)
+			return err_errno(err, "%s", part);
+	}
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_errno(err, "%s", path);
+	if (st.st_uid != 0 || (st.st_mode & 022) != 0)
+		return err_set(err, -EPERM,
+			"%s must belong to root, and nobody else may write to it", path);
+	return take_fd(&fd);
+}
+
+static int
+subdir_make(int dir, const char *name, uint32_t uid, mode_t mode, struct err *err)
+{
+	auto_fd int fd = -1;
+
+	if (mkdirat(dir, name, mode) < 0 && errno != EEXIST)
+		return err_errno(err, "%s", name);
+	fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fchown(fd, uid, uid) < 0 || fchmod(fd, mode) < 0)
+		return err_errno(err, "%s", name);
+	return take_fd(&fd);
+}
+
+/* Held as long as the process lives. */
+static int
+lock_take(int dir, const char *path, struct err *err)
+{
+	auto_fd int fd = openat(dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return err_errno(err, "%s/lock", path);
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return err_set(err, -EBUSY, "another supervisor uses %s", path);
+	return take_fd(&fd);
+}
+
+/* Everybody may connect; the api asks the kernel who it is. */
+static int
+local_listen(struct supervisor *sv, struct err *err)
+{
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	auto_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return err_errno(err, "socket");
+	if ((size_t)snprintf(at.sun_path, sizeof(at.sun_path), "%s/api.sock",
+		    sv->settings.run_dir) >= sizeof(at.sun_path))
+		return err_set(err, -ENAMETOOLONG, "%s is too long for the name of a socket",
+			sv->settings.run_dir);
+	(void)unlinkat(
+		sv->run, "api.sock", 0); /* of a supervisor that was killed; we hold the lock */
+	if (bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0 ||
+		fchmodat(sv->run, "api.sock", 0666, 0) < 0 || listen(fd, 256) < 0)
+		return err_errno(err, "%s", at.sun_path);
+	sv->local = take_fd(&fd);
+	return 0;
+}
+
+int
+start_dirs(struct supervisor *sv, struct err *err)
+{
+	int engine, r;
+
+	sv->state = dir_make(sv->settings.state_dir, err);
+	if (sv->state < 0)
+		return sv->state;
+	sv->lock = lock_take(sv->state, sv->settings.state_dir, err);
+	if (sv->lock < 0)
+		return sv->lock;
+	sv->run = dir_make(sv->settings.run_dir, err);
+	if (sv->run < 0)
+		return sv->run;
+	sv->run_lock = lock_take(sv->run, sv->settings.run_dir, err);
+	if (sv->run_lock < 0)
+		return sv->run_lock;
+	engine = subdir_make(sv->state, "engine", sv->settings.engine_uid, 0700, err);
+	if (engine < 0)
+		return engine;
+	(void)close(engine); /* only its owner was wanted */
+	sv->templates_dir = subdir_make(sv->state, "templates", 0, 0755, err);
+	if (sv->templates_dir < 0)
+		return sv->templates_dir;
+	sv->stage = subdir_make(sv->run, "stage", 0, 0700, err);
+	if (sv->stage < 0)
+		return sv->stage;
+	r = local_listen(sv, err);
+	return r;
+}
+
+/* ---- the host ---- */
+
+static int
+files_raise(const struct settings *s, struct err *err)
+{
+	uint64_t needed = (s->max_sandboxes + LIMIT_SPARES) * LIMIT_FILES_PER_SANDBOX + 64;
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) < 0)
+		return err_errno(err, "limit of open files");
+	if (l.rlim_max < needed) {
+		struct rlimit more = {(rlim_t)LIMIT_FILES, (rlim_t)LIMIT_FILES};
+
+		if (setrlimit(RLIMIT_NOFILE, &more) < 0)
+			return err_set(err, -EMFILE,
+				"%u sandboxes need %llu open files, the limit is %llu: raise it, "
+				"or lower limits.sandboxes",
+				s->max_sandboxes, (unsigned long long)needed,
+				(unsigned long long)l.rlim_max);
+		return 0;
+	}
+	l.rlim_cur = l.rlim_max < LIMIT_FILES ? l.rlim_max : LIMIT_FILES;
+	return setrlimit(RLIMIT_NOFILE, &l) < 0 ? err_errno(err, "limit of open files") : 0;
+}
+
+/* Mounts of ours are seen by nobody else and end with us; those of the host still arrive. */
+static int
+stage_make(struct supervisor *sv, struct err *err)
+{
+	static const char *const dirs[] = {"root", "dev", "proc", "vol", "tree"};
+	auto_fd int again = -1;
+	char path[sizeof(sv->settings.run_dir) + 8];
+	int r;
+
+	if (unshare(CLONE_NEWNS) < 0)
+		return err_errno(err, "a mount namespace of our own");
+	r = mount_propagation(MS_SLAVE, err);
+	if (r < 0)
+		return r;
+	/* By name: the descriptor that we have is of a mount of the host's namespace. */
+	(void)snprintf(path, sizeof(path), "%s/stage", sv->settings.run_dir);
+	again = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (again < 0)
+		return err_errno(err, "stage");
+	for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
+		if (mkdirat(again, dirs[i], 0700) < 0 && errno != EEXIST)
+			return err_errno(err, "stage");
+	(void)close(sv->stage); /* only a directory */
+	sv->stage = take_fd(&again);
+	return dev_make(sv->stage, "tree", err);
+}
+
+static void
+pause_ms(long ms)
+{
+	const struct timespec t = {.tv_nsec = ms * 1000000};
+
+	(void)nanosleep(&t, NULL); /* shorter does no harm */
+}
+
+/* Ends what the journal of an earlier run names, and notes it for the engine. The number of groups still there. */
+static unsigned
+reconcile(struct supervisor *sv, const struct journal_found *found)
+{
+	uint64_t began = clock_mono_us();
+	unsigned left = cgroups_sweep(&sv->cgroups, found->tag);
+
+	while (left != 0 && clock_mono_us() - began < LIMIT_RECONCILE_MS * 1000) {
+		pause_ms(2);
+		left = cgroups_sweep(&sv->cgroups, found->tag);
+	}
+	for (size_t i = 0; i < found->n; i++) {
+		const struct journal_entry *e = &found->entries[i];
+
+		if (!e->named)
+			continue;
+		sv->leftovers[sv->nleftovers++] = (struct leftover){.sandbox = e->sandbox,
+			.task = e->task,
+			.proof = {.cgroups = left > UINT16_MAX ? UINT16_MAX : (uint16_t)left,
+				.journal = left != 0,
+				.teardown_us = (uint32_t)(clock_mono_us() - began)}};
+	}
+	if (found->n != 0)
+		log_line("%zu sandboxes and spares of an earlier run were taken down, %u control "
+			 "groups are left",
+			found->n, left);
+	return left;
+}
+
+/*
+ * Where something is left, its entries stay in the journal, its uid ranges stay taken, and the run goes on under the
+ * same tag, so that the next start finds it again.
+ */
+static int
+journal_start(struct supervisor *sv, struct err *err)
+{
+	struct journal_found found = {0};
+	unsigned left = 0;
+	int r = journal_read(sv->state, &found, err);
+
+	if (r < 0)
+		return r;
+	sv->leftovers = calloc(found.n + 1, sizeof(*sv->leftovers));
+	if (sv->leftovers == NULL)
+		r = err_set(err, -ENOMEM, "no memory");
+	if (r == 0 && found.tag[0] != '\0')
+		left = reconcile(sv, &found);
+	if (left == 0)
+		found.n = 0;
+	else
+		(void)snprintf(sv->tag, sizeof(sv->tag), "%s", found.tag);
+	for (size_t i = 0; i < found.n; i++)
+		if (found.entries[i].slot < sv->slots.n)
+			sv->slots.used[found.entries[i].slot] = 1;
+	if (r == 0)
+		r = journal_begin(&sv->journal, sv->state, sv->tag, found.entries, found.n, err);
+	journal_found_done(&found);
+	return r;
+}
+
+int
+start_host(struct supervisor *sv, struct err *err)
+{
+	const struct settings *s = &sv->settings;
+	int r = files_raise(s, err);
+
+	if (r == 0)
+		r = stage_make(sv, err);
+	if (r == 0)
+		r = cgroups_find(&sv->cgroups, (enum cgroup_mode)s->cgroup_mode, err);
+	if (r == 0)
+		r = slots_init(&sv->slots, s->sandbox_uid_base, s->sandbox_uid_slots, err);
+	if (r == 0)
+		r = journal_start(sv, err);
+	if (r == 0)
+		r = cgroups_begin(&sv->cgroups, sv->tag, err);
+	if (r < 0)
+		return r;
+	sv->sandboxes.agent = agent_load(sv->programs.path[PROGRAM_AGENT], err);
+	return sv->sandboxes.agent < 0 ? sv->sandboxes.agent : 0;
+}
+
+/* ---- the end ---- */
+
+static void
+close_kept(int *fd)
+{
+	if (*fd >= 0)
+		(void)close(take_fd(fd)); /* nothing was written through it */
+}
+
+static void
+stage_remove(struct supervisor *sv)
+{
+	static const char *const dirs[] = {"root", "dev", "proc", "vol", "tree"};
+	char path[64];
+	auto_fd int tree = openat(sv->stage, "tree", O_PATH | O_CLOEXEC);
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", tree);
+	(void)umount2(path, MNT_DETACH); /* it may never have been mounted */
+	for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
+		(void)unlinkat(sv->stage, dirs[i], AT_REMOVEDIR);
+	(void)unlinkat(sv->run, "stage", AT_REMOVEDIR);
+}
+
+void
+start_undo(struct supervisor *sv, bool clean)
+{
+	if (sv->cgroups.n != 0)
+		cgroups_end(&sv->cgroups);
+	journal_end(&sv->journal, clean);
+	slots_done(&sv->slots);
+	free(take_ptr(sv->leftovers));
+	close_kept(&sv->sandboxes.agent);
+	if (sv->stage >= 0)
+		stage_remove(sv);
+	if (sv->local >= 0)
+		(void)unlinkat(sv->run, "api.sock", 0);
+	/* The lock files stay: removing one while another waits for it would give two of them. */
+	close_kept(&sv->local);
+	close_kept(&sv->stage);
+	close_kept(&sv->run_lock);
+	close_kept(&sv->run);
+	close_kept(&sv->lock);
+	close_kept(&sv->state);
+}

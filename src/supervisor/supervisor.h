@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The supervisor: what main.c puts together, and what serve.c works on. */
+#pragma once
+
+#include "lib/ipc/peer.h"
+#include "supervisor/cgroup.h"
+#include "supervisor/child.h"
+#include "supervisor/sandbox.h"
+
+/* A sandbox that ended while no engine listened. */
+struct ended {
+	struct link link;
+	struct msg_gone gone;
+};
+
+/* A sandbox of an earlier run. */
+struct leftover {
+	struct id sandbox, task;
+	struct proof proof;
+};
+
+struct supervisor {
+	struct ev_loop *loop; /* owned */
+	struct settings settings;
+	uint8_t boot[SHA256_BYTES]; /* random, of this run */
+	char tag[JOURNAL_TAG];
+	int state, run, stage,
+		templates_dir;     /* owned: directories; templates_dir is handed to templates */
+	int lock, run_lock, local; /* owned: lock files, listening socket */
+	struct programs programs;
+	struct cgroups cgroups;
+	struct slots slots;
+	struct journal journal;
+	struct templates templates;
+	struct sandboxes sandboxes;
+
+	struct child engine, api;
+	struct ipc_peer *engine_peer; /* owned; NULL while there is none */
+	int api_edge;                 /* owned: our end of SUPERVISOR_API, only written; -1 */
+	int engine_api,
+		api_engine; /* owned: ends of an API_ENGINE pair that wait for their process; -1 */
+
+	struct link ended;          /* owned: of struct ended */
+	struct leftover *leftovers; /* owned */
+	size_t nleftovers;
+
+	ev_signal term, interrupt;
+	ev_timer stop_timer;
+	uint64_t stop_ms;
+	bool stopping, engine_stopped;
+};

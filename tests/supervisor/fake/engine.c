@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stands in for demilune-engine: gives its edges to the test, which plays the engine, and lives until the test
+ * closes or the supervisor kills it.
+ */
+#include "lib/base/attr.h"
+#include "proto_gen.h"
+
+#include "fake/pass.h"
+
+#include <stdio.h>
+#include <sys/un.h>
+
+int
+main(void)
+{
+	const int fds[] = {FD_ENGINE_SUPERVISOR, FD_ENGINE_API};
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	int sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char byte;
+
+	(void)snprintf(at.sun_path, sizeof(at.sun_path), "/proc/self/fd/%d/engine/test.sock",
+		FD_ENGINE_STATE);
+	if (connect(sock, (struct sockaddr *)&at, sizeof(at)) < 0 ||
+		pass_send(sock, 'e', fds, 2) < 0)
+		return 1;
+	(void)close(FD_ENGINE_SUPERVISOR); /* the test has them now */
+	(void)close(FD_ENGINE_API);
+	(void)!read(sock, &byte, 1);
+	return 3;
+}
