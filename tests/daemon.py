@@ -352,7 +352,8 @@ class Daemon:
         mine = str(self.home)
         held.mounts = [line for line in read("/proc/self/mountinfo").splitlines() if mine in line]
         held.loops = [str(path) for path in Path("/sys/block").glob("loop*/loop/backing_file") if mine in read(path)]
-        held.files = [path.name for path in self.run.iterdir()] if self.run.exists() else []
+        # The lock stays: removing it would let two supervisors in.
+        held.files = [path.name for path in self.run.iterdir() if path.name != "lock"] if self.run.exists() else []
         held.namespaces = sorted(self.seen_namespaces & namespaces_alive())
         return held
 

@@ -114,7 +114,7 @@ try_clone_each(const struct given *g, struct note *n)
 static long
 clone3_with(uint64_t flags, int cgroup)
 {
-	struct clone_args a = {.flags = flags, .exit_signal = SIGCHLD, .cgroup = (uint64_t)cgroup};
+	struct clone_args a = {.flags = flags, .exit_signal = SIGCHLD, .cgroup = (unsigned)cgroup};
 	long pid = syscall(SYS_clone3, &a, sizeof(a));
 
 	if (pid == 0)
