@@ -18,6 +18,7 @@
 #include "lib/base/view.h"
 
 #include <errno.h>
+#include <time.h>
 
 static void
 err_is_printable_and_bounded(void **state)
@@ -171,6 +172,17 @@ time_as_text(void **state)
 	(void)state;
 	clock_text(951782400123, text);
 	assert_string_equal(text, "2000-02-29T00:00:00.123Z");
+	/* Every day until 2400 as the C library has it. */
+	for (time_t day = 0; day < 430 * 366; day++) {
+		time_t at = day * 86400 + day % 86400;
+		char want[CLOCK_TEXT];
+		struct tm tm;
+
+		clock_text((uint64_t)at * 1000 + 7, text);
+		assert_non_null(gmtime_r(&at, &tm));
+		assert_int_equal(strftime(want, sizeof(want), "%Y-%m-%dT%H:%M:%S.007Z", &tm), 24);
+		assert_string_equal(text, want);
+	}
 }
 
 static void
