@@ -310,7 +310,7 @@ send_start(struct sandbox *s, const struct start *st, struct view env)
 		.size_bytes = m->size_bytes,
 		.path = m->path,
 		.argv = m->argv,
-		.env = env};
+		.env = m->kind == JOB_KIND_EXEC ? env : view_of(NULL, 0)};
 
 	IPC_SEND(s->relay, 0, JOB_START, job_start, out);
 }
