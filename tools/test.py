@@ -117,6 +117,7 @@ SUITES: dict[str, Callable[[Context], Result]] = {
     "unit": programs("unit"),
     "template": tap(["/usr/bin/python3", "tests/template/test_template.py", "{build}/src/template/demilune-template",
                      "{state}"]),
+    "escape": pytest("tests/escape"),
     "cli": pytest("tests/cli"),
     "demo": tap(["/usr/bin/python3", "tests/demo/test_demo.py", "{state}"]),
 }

@@ -141,23 +141,6 @@ try_use_memory(const struct given *g, struct note *n)
 	return hog_judge(pid, n);
 }
 
-int
-try_use_memory_file(const struct given *g, struct note *n)
-{
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		static char block[BLOCK];
-		int fd = memfd_create("hog", MFD_CLOEXEC);
-
-		for (uint64_t used = 0; used < 2 * g->memory_bytes; used += BLOCK)
-			if (write(fd, block, BLOCK) != BLOCK)
-				_exit(2);
-		_exit(0);
-	}
-	return hog_judge(pid, n);
-}
-
 /* ---- writable places ---- */
 
 struct places {

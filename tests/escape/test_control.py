@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from daemon import BUILD
 
 PROBE = BUILD / "tests/escape/probe"
 MARK = "demilune-control"
 # What a row opens; on a kernel without it the row cannot get through anywhere.
-NEEDS = {"kcore": "/proc/kcore", "modules": "/proc/modules", "timer_list": "/proc/timer_list",
+NEEDS = {"sysrq": "/proc/sysrq-trigger",
+         "kcore": "/proc/kcore", "modules": "/proc/modules", "timer_list": "/proc/timer_list",
          "modprobe_path": "/proc/sys/kernel/modprobe", "cgroup_files": "/sys/fs/cgroup"}
 SCRIPT = """
 set -eu
