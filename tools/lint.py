@@ -131,10 +131,33 @@ def check_options() -> Faults:
         yield "docs/man/demilune.yaml.5.scd is not what tools/options_man.py writes"
     if len(options_man.ROW.findall(options := (ROOT / "src/config/options.def").read_text())) != options.count("\nOPTION("):
         yield "src/config/options.def: a row that tools/options_man.py cannot read"
+    yield from check_command_line()
     for path in tracked("*/limits.def", "*/*/limits.def"):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if line.startswith("LIMIT(") and not re.search(r'"[^"]{12,}"\)$', line):
                 yield f"{relative(path)}:{number}: a limit without prose"
+
+
+def check_command_line() -> Faults:
+    """demilune(1) names each verb and each option of the tables of the command line, and no others."""
+    page = ROOT / "docs/man/demilune.1.scd"
+    text = page.read_text()
+    rows = re.findall(r'^VERB\("([^"]+)",\s*"([^"]*)"', (ROOT / "src/cli/verbs.def").read_text(), re.M)
+    verbs = {f"demilune {verb} {sub}".strip() for verb, sub in rows}
+    options = re.findall(r'^OPTION\(\w+,\s*"(--[^"]+)",\s*"(\w?)"', (ROOT / "src/cli/options.def").read_text(), re.M)
+    if len(verbs) < 20 or len(options) < 20:
+        yield "the tables of the command line are not understood"
+    named = set(re.findall(r"\*(demilune [a-z ]+)\*", text))
+    for verb in sorted(verbs - named):
+        yield f"{relative(page)} does not name {verb}"
+    for verb in sorted(named - verbs):
+        yield f"{relative(page)} names {verb}, which there is not"
+    lines = [line for line in text.splitlines() if re.match(r"\*-", line)]
+    for name, letter in options:
+        if not any(re.search(rf"\*{re.escape(name)}\*", line) and (not letter or f"*-{letter}*" in line) for line in lines):
+            yield f"{relative(page)} does not name {name}{f', -{letter}' if letter else ''}"
+    for name in sorted(set(re.findall(r"\*(--[a-z]+)\*", text)) - {name for name, _ in options}):
+        yield f"{relative(page)} names {name}, which there is not"
 
 
 def check_size() -> Faults:
@@ -243,9 +266,9 @@ def check_python(build: Path) -> Faults:
     for name in files:
         groups[Path(name).parent].append(name)
     for folder, group in sorted(groups.items()):
-        done = subprocess.run([str(tools / "mypy"), "--strict", "--no-error-summary", "--ignore-missing-imports",
-                               "--cache-dir", str(build / "mypy"), "--no-namespace-packages", *group], cwd=folder,
-                              capture_output=True, text=True, check=False,
+        done = subprocess.run([str(tools / "mypy"), "--strict", "--allow-untyped-decorators", "--no-error-summary",
+                               "--ignore-missing-imports", "--cache-dir", str(build / "mypy"),
+                               "--no-namespace-packages", *group], cwd=folder, capture_output=True, text=True, check=False,
                               env=dict(os.environ) | {"MYPYPATH": f"{folder}:{ROOT / 'proto'}"})
         yield from (f"{folder.relative_to(ROOT)}: {line}" for line in (done.stdout + done.stderr).splitlines())
 

@@ -109,6 +109,10 @@ end_text(const json_t *record, struct buf *ret)
 		return TONE_BAD;
 	}
 	buf_add_view(ret, reason);
+	if (json_is_null(proof)) {
+		buf_addf(ret, "%snobody looked", ret->n == 0 ? "" : ", ");
+		return TONE_BAD;
+	}
 	if (json_is_object(proof)) {
 		int64_t left = left_over(proof);
 

@@ -165,8 +165,7 @@ class Fake:
 
     def run(self, *args: str, env: dict[str, str] | None = None, input: bytes | None = None,
             code: int | None = 0) -> subprocess.CompletedProcess[bytes]:
-        done = subprocess.run([BINARY, *args], env=self.environment(**(env or {})), timeout=60, check=False,
-                              capture_output=True, **({"input": input} if input is not None else
-                                                      {"stdin": subprocess.DEVNULL}))
+        done = subprocess.run([str(BINARY), *args], env=self.environment(**(env or {})), timeout=60, check=False,
+                              capture_output=True, input=b"" if input is None else input)
         assert code is None or done.returncode == code, (done.returncode, done.stdout[-2000:], done.stderr[-2000:])
         return done
