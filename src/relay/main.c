@@ -10,6 +10,7 @@
 #include "lib/base/log.h"
 #include "lib/loop/loop.h"
 
+#include <malloc.h>
 #include <signal.h>
 
 static void
@@ -52,6 +53,9 @@ main(void)
 	struct err err = {0};
 
 	log_name("relay");
+	/* Kept output goes back to the kernel when it is forgotten. */
+	(void)mallopt(M_MMAP_THRESHOLD, 65536);
+	(void)mallopt(M_TRIM_THRESHOLD, 65536);
 	(void)signal(SIGPIPE, SIG_IGN); /* a write to a closed channel is an error like others */
 	if (fd_close_from(FD_RELAY_SUPERVISOR + 1, &err) < 0 || confine(&err) < 0 ||
 		relay_init(&relay, &err) < 0)
