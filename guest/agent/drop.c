@@ -117,7 +117,7 @@ drop_all(const struct drop *d, uid_t uid)
 }
 
 int
-drop_to_reaper(const struct drop *d)
+drop_to_reaper(const struct drop *d, uid_t uid)
 {
 	const uint64_t needed = BIT(CAP_SETUID) | BIT(CAP_SETGID) | BIT(CAP_SETPCAP) |
 				BIT(CAP_KILL);
@@ -128,7 +128,12 @@ drop_to_reaper(const struct drop *d)
 	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
 		return -errno;
 	r = ids_set(d, REAPER_UID);
-	return r < 0 ? r : caps_set(needed);
+	if (r < 0)
+		return r;
+	/* What hidepid shows goes by these; they have no error, and nobody may signal or trace by them. */
+	(void)syscall(SYS_setfsgid, uid);
+	(void)syscall(SYS_setfsuid, uid);
+	return caps_set(needed);
 }
 
 int

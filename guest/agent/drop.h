@@ -31,8 +31,11 @@ int drop_look(struct drop *ret) MUST_CHECK;
 /* To uid and gid `uid` without any capability, for good, and proves it. 0 or -errno. */
 int drop_all(const struct drop *d, uid_t uid) MUST_CHECK;
 
-/* To REAPER_UID, keeping what it takes to make the command's process. 0 or -errno. */
-int drop_to_reaper(const struct drop *d) MUST_CHECK;
+/*
+ * To REAPER_UID, keeping what it takes to make the command's process. The file-system uid alone is that of
+ * the job: /proc shows its processes then. 0 or -errno.
+ */
+int drop_to_reaper(const struct drop *d, uid_t uid) MUST_CHECK;
 
 /* The reaper made the command: keeps CAP_KILL alone. 0 or -errno. */
 int drop_to_kill(void) MUST_CHECK;

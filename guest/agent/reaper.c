@@ -10,7 +10,7 @@
  * right, in a user namespace that owns nothing, reaches nothing but the sandbox's own processes. It reads
  * no byte that the guest wrote.
  *
- * Why killing needs no walk of /proc (which hidepid and undumpable processes would blind): see end_all().
+ * Why killing does not depend on a walk of /proc, which undumpable processes would blind: see end_all().
  */
 #include "child.h"
 
@@ -22,8 +22,11 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
+
+enum { WALK_DEPTH = 64 }; /* a descriptor per level */
 
 struct reaper {
 	pid_t command;
@@ -105,29 +108,53 @@ reap(struct reaper *r)
 	}
 }
 
-/* Kills a child that is not dead yet; true when there was something to kill. */
-static bool
-kill_child(pid_t pid)
+/* The parent of a process as /proc tells it; 0 when it cannot be seen. */
+static pid_t
+parent_of(pid_t pid)
 {
-	siginfo_t info = {.si_pid = 0};
+	char path[48], text[512], *end;
+	auto_fd int fd = -1;
+	ssize_t n;
+	pid_t parent = 0;
 
-	/* WNOWAIT: a dead child stays, keeps its number, and counts against the limit of processes. */
-	if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid)
-		return false;
-	(void)kill(pid, SIGKILL); /* our own child, not reaped: the number cannot be another's */
-	return true;
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	end = strrchr(text, ')'); /* behind the name, which is the guest's text: ") S PARENT ..." */
+	for (char *p = end == NULL ? text : end + 4; *p >= '0' && *p <= '9'; p++)
+		parent = parent * 10 + (*p - '0');
+	return parent;
 }
 
-/* Goes through the children that the kernel lists; *ret_alive when one had to be killed. False: no list. */
-static bool
-kill_children(bool *ret_alive)
+static void end_tree(pid_t pid, int pidfd, unsigned depth);
+
+/* A child of `pid`, by its number in a list that may be old by now. */
+static void
+end_below(pid_t pid, int pidfd, pid_t child, unsigned depth)
 {
-	auto_fd int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
-	char text[4096];
+	auto_fd int fd = (int)syscall(SYS_pidfd_open, child, 0);
+
+	/*
+	 * The number may be another's by now. It is the child if its parent is `pid`, and `pid` is still who it
+	 * was if its pidfd can be signalled afterwards; fd itself never comes to mean another process.
+	 */
+	if (fd >= 0 && parent_of(child) == pid &&
+		syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) == 0)
+		end_tree(child, fd, depth + 1);
+}
+
+/* Calls fn for each number of a list of children; false when there is no list. */
+static bool
+each_child(const char *path, void (*fn)(void *, pid_t), void *arg)
+{
+	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char text[512];
 	pid_t pid = 0;
 	ssize_t n;
 
-	*ret_alive = false;
 	if (fd < 0)
 		return false;
 	while ((n = read(fd, text, sizeof(text))) > 0)
@@ -136,11 +163,57 @@ kill_children(bool *ret_alive)
 				pid = pid * 10 + (text[i] - '0');
 				continue;
 			}
-			if (pid > 0 && kill_child(pid))
-				*ret_alive = true;
+			if (pid > 0)
+				fn(arg, pid);
 			pid = 0;
 		}
 	return n == 0;
+}
+
+struct node {
+	pid_t pid;
+	int pidfd;
+	unsigned depth;
+};
+
+static void
+on_grandchild(void *arg, pid_t child)
+{
+	const struct node *n = arg;
+
+	end_below(n->pid, n->pidfd, child, n->depth);
+}
+
+/* Stops on the way down, so that nothing is made behind our back, kills on the way up. */
+static void
+end_tree(pid_t pid, int pidfd, unsigned depth)
+{
+	struct node n = {.pid = pid, .pidfd = pidfd, .depth = depth};
+	char path[64];
+
+	(void)syscall(SYS_pidfd_send_signal, pidfd, SIGSTOP, NULL,
+		0); /* it may be dead: then it is nothing */
+	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+	if (depth < WALK_DEPTH)
+		(void)each_child(path, on_grandchild, &n);
+	(void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+}
+
+static void
+on_child(void *arg, pid_t pid)
+{
+	siginfo_t info = {.si_pid = 0};
+	bool *alive = arg;
+	auto_fd int fd = -1;
+
+	/* WNOWAIT: a dead child stays, keeps its number, and counts against the limit of processes. */
+	if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid)
+		return;
+	*alive = true;
+	fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (fd >= 0)
+		end_tree(pid, fd, 0);
+	(void)kill(pid, SIGKILL); /* our own child, not reaped: the number cannot be another's */
 }
 
 /*
@@ -150,26 +223,33 @@ kill_children(bool *ret_alive)
  * reaper per link, zombies are not reaped while anything lives, and so the chain stops at the sandbox's
  * limit of processes at the latest. A round that finds only dead children means that nothing lives below,
  * because the dead have no children; ECHILD from the final reaping proves it.
+ *
+ * A round costs a turn of the scheduler per level, which is long among hundreds of runnable processes. So a
+ * round also takes what /proc shows further down (end_tree): most of a tree at once. That is speed only;
+ * what is not seen there is met later.
  */
 static void
 end_all(struct reaper *r)
 {
-	const struct timespec pause = {.tv_nsec = 100000};
+	const struct timespec pause = {.tv_nsec = 1000000};
+	sigset_t child;
 
+	(void)sigemptyset(&child);
+	(void)sigaddset(&child, SIGCHLD);
 	for (;;) {
-		bool alive;
+		bool alive = false;
 
-		if (!kill_children(&alive)) {
+		if (!each_child("/proc/thread-self/children", on_child, &alive)) {
 			/*
-			 * No descriptor or no /proc: everything in the sandbox but PID 1 and this process is ended,
-			 * other commands too, rather than let a descendant live.
+			 * No descriptor or no /proc: everything in the sandbox but PID 1 and this process is
+			 * ended, other commands too, rather than let a descendant live.
 			 */
 			(void)kill(-1, SIGKILL);
-			alive = false;
 		}
 		if (!alive && !reap(r))
 			return;
-		(void)nanosleep(&pause, NULL);
+		/* Blocked, so kept: a death since the last round ends the wait at once. */
+		(void)sigtimedwait(&child, NULL, &pause);
 	}
 }
 
@@ -206,7 +286,7 @@ reaper_main(const struct job *j)
 	code = command_make(j, &c);
 	if (code != 0)
 		report_not_started(code);
-	code = drop_to_reaper(&j->agent->drop);
+	code = drop_to_reaper(&j->agent->drop, j->start.uid);
 	if (code < 0)
 		report_not_started(-code);
 	r.command = spawn(&c, &fault);

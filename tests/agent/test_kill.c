@@ -77,7 +77,7 @@ assert_timeout(const struct result *r, uint64_t took, uint64_t timeout)
 	assert_int_equal(r->end.code, SIGKILL);
 	if (took < timeout || took > timeout + 1000)
 		fail_msg("a timeout of %u ms took %u ms", (unsigned)timeout, (unsigned)took);
-	assert_alone(0);
+	assert_alone(50); /* the reaper reports before it is gone itself */
 }
 
 static void
@@ -193,7 +193,7 @@ reaper_cannot_be_harmed(void **state)
 		/* All that may be signalled is: the reaper and PID 1 are not among it. */
 		took = run_for("kill -9 -1; sleep 100 & setsid sleep 100 & wait", 300, uids[i], &t);
 		assert_true(took < 1300);
-		assert_alone(0);
+		assert_alone(50); /* the reaper reports before it is gone itself */
 	}
 }
 
@@ -218,7 +218,7 @@ cancel_ends_all(void **state)
 	assert_true(clock_mono_ms() - start < 1000);
 	assert_true(r.end.cancelled && !r.end.timed_out && !r.end.holders);
 	assert_int_equal(r.end.end, JOB_END_SIGNALLED);
-	assert_alone(0);
+	assert_alone(50); /* the reaper reports before it is gone itself */
 	SEND(&world, JOB_RECORDED, job_recorded, -1, {.job = r.job});
 }
 
@@ -284,22 +284,31 @@ e30_e31_no_zombies(void **state)
 static void
 no_process_left_is_told(void **state)
 {
-	auto_result struct result r, refused, after;
+	auto_result struct result r, after;
 	auto_buf struct buf room = {.max = 4096};
 	const char *args[] = {"true", NULL};
 	struct msg_job_start m;
+	bool told = false;
 
 	(void)state;
+	/* Takes each slot that falls free, for two seconds, and is itself in the background. */
 	world_shell(&world,
-		"python3 -c 'import os, time\nwhile 1:\n  try:\n    if os.fork() == 0:\n      "
-		"os.setsid()\n"
-		"      for i in range(3): os.close(i)\n      time.sleep(2)\n      os._exit(0)\n  "
-		"except OSError: break'",
+		"setsid python3 -c 'import os, time\nend = time.time() + 2\nwhile time.time() < "
+		"end:\n  try:\n"
+		"    if os.fork() == 0:\n      time.sleep(2)\n      os._exit(0)\n  except OSError: "
+		"time.sleep(0.0001)' "
+		">/dev/null 2>&1 & sleep 0.7",
 		&r);
-	m = start_argv(&world, &room, args);
-	world_run(&world, &m, NULL, &refused);
-	assert_int_equal(refused.end.end, JOB_END_NOT_STARTED);
-	assert_int_equal(refused.end.code, EAGAIN);
+	for (int i = 0; i < 20 && !told; i++) {
+		auto_result struct result refused;
+
+		m = start_argv(&world, &room, args);
+		world_run(&world, &m, NULL, &refused);
+		told = refused.end.end == JOB_END_NOT_STARTED;
+		if (told)
+			assert_int_equal(refused.end.code, EAGAIN);
+	}
+	assert_true(told);
 	assert_alone(4000);
 	world_shell(&world, "echo fine", &after);
 	assert_out(&after, "fine\n");
