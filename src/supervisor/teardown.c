@@ -159,14 +159,27 @@ teardown_check(struct sandbox *sb)
 	on_sweep(all->loop, &sb->timer, 0);
 }
 
-static void
+/* The exit status, or -1 for a signal. */
+static int
 reap(int *pidfd)
 {
-	siginfo_t info;
+	siginfo_t info = {0};
 
 	while (waitid(P_PIDFD, (id_t)*pidfd, &info, WEXITED) < 0 && errno == EINTR)
 		;
 	close_kept(pidfd);
+	return info.si_code == CLD_EXITED ? info.si_status : -1;
+}
+
+/* What the exit of a relay says about its sandbox; the numbers stand in its README. */
+static enum sandbox_reason
+relay_verdict(int status)
+{
+	enum { BROKEN = 2, GUEST_GONE = 3 };
+
+	if (status == BROKEN)
+		return SANDBOX_REASON_PROTOCOL;
+	return status == GUEST_GONE ? SANDBOX_REASON_AGENT_LOST : SANDBOX_REASON_RELAY_LOST;
 }
 
 void
@@ -191,7 +204,7 @@ on_sandbox_died(struct ev_loop *loop, ev_io *w, int events)
 		sandbox_kill(
 			sb, sb->told ? SANDBOX_REASON_AGENT_LOST : SANDBOX_REASON_SPAWN_FAILED);
 	}
-	reap(&sb->pidfd);
+	(void)reap(&sb->pidfd);
 	teardown_check(sb);
 }
 
@@ -200,14 +213,15 @@ on_relay_died(struct ev_loop *loop, ev_io *w, int events)
 {
 	struct sandbox *sb = container_of(w, struct sandbox, relay_died);
 
+	int status;
+
 	(void)events;
 	ev_io_stop(loop, w);
-	reap(&sb->relay.pidfd);
+	status = reap(&sb->relay.pidfd);
 	if (sb->phase < PHASE_KILLING) {
 		if (sb->fault.code == 0)
 			(void)err_set(&sb->fault, -ECHILD, "its relay died while it was built");
-		sandbox_kill(
-			sb, sb->told ? SANDBOX_REASON_RELAY_LOST : SANDBOX_REASON_SPAWN_FAILED);
+		sandbox_kill(sb, sb->told ? relay_verdict(status) : SANDBOX_REASON_SPAWN_FAILED);
 	} else {
 		teardown_check(sb);
 	}

@@ -101,10 +101,11 @@ rig_init(struct rig *r)
 	(void)snprintf(s->run_dir, sizeof(s->run_dir), "%s/run", r->dir);
 	(void)snprintf(s->tcp_address, sizeof(s->tcp_address), "127.0.0.1");
 	s->tcp_port = 7421;
-	s->engine_uid = 64101;
-	s->api_uid = 64102;
-	s->relay_uid = 64103;
-	s->sandbox_uid_base = 2000000000;
+	/* Several tests may run on a machine at a time. */
+	s->engine_uid = 100000 + (uint32_t)getpid() * 3;
+	s->api_uid = s->engine_uid + 1;
+	s->relay_uid = s->engine_uid + 2;
+	s->sandbox_uid_base = 2000000000 + (uint32_t)getpid() % 100 * 20000000;
 	s->sandbox_uid_slots = 300;
 	s->max_sandboxes = 256;
 	s->max_memory_bytes = 64ULL << 30;
@@ -272,10 +273,14 @@ rig_greeting(struct rig *r, struct greeting *ret)
 {
 	struct ipc_msg in;
 	struct err err;
+	char tag[16];
 
 	*ret = (struct greeting){0};
 	rig_expect(r, MSG_SETTINGS, &in);
 	assert_int_equal(msg_settings_get(in.body, &ret->settings, &err), 0);
+	hex_encode(ret->settings.boot, 6, tag);
+	if (r->ntags == 0 || strcmp(r->tags[r->ntags - 1], tag) != 0)
+		(void)snprintf(r->tags[r->ntags++], sizeof(tag), "%s", tag);
 	for (;;) {
 		assert_true(rig_next(r, 10000, &in));
 		if (in.type == MSG_HELD) {
@@ -486,6 +491,15 @@ box_say(struct box *b, const char *format, ...)
 
 /* ---- the host ---- */
 
+static pid_t
+pid_of(const char *s)
+{
+	unsigned pid = 0;
+
+	(void)sscanf(s, "%u", &pid);
+	return (pid_t)pid;
+}
+
 static bool
 is_number(const char *s)
 {
@@ -493,26 +507,28 @@ is_number(const char *s)
 }
 
 static size_t
-lines_count(const char *path)
+lines_count(const char *path, const char *about)
 {
 	FILE *f = fopen(path, "re");
+	char line[4096];
 	size_t n = 0;
-	int c;
 
 	assert_non_null(f);
-	while ((c = fgetc(f)) != EOF)
-		n += c == '\n';
+	while (fgets(line, sizeof(line), f) != NULL)
+		n += strstr(line, about) != NULL;
 	(void)fclose(f);
 	return n;
 }
 
 static size_t groups;
+static const struct rig *looking_for;
 
 static int
 count_group(const char *path, const struct stat *st, int type, struct FTW *at)
 {
 	(void)st, (void)at;
-	groups += type == FTW_D && strstr(path, "/demilune-") != NULL;
+	for (size_t i = 0; type == FTW_D && i < looking_for->ntags; i++)
+		groups += strstr(path, looking_for->tags[i]) != NULL;
 	return 0;
 }
 
@@ -539,37 +555,47 @@ namespaces_add(const char *pid, char (*seen)[64], size_t *n, size_t max)
 	}
 }
 
-/* Processes whose program is one of ours. */
+/* Processes with one of the rig's uids, and its supervisor with its children that did not become anybody yet. */
 static bool
-is_ours(const char *pid)
+is_ours(const struct rig *r, const char *pid)
 {
-	char path[300], text[512];
-	ssize_t len;
+	const struct settings *s = &r->settings;
+	char path[300], line[512];
+	unsigned parent = 0, uid = 0;
+	FILE *f;
 
-	(void)snprintf(path, sizeof(path), "/proc/%s/exe", pid);
-	len = readlink(path, text, sizeof(text) - 1);
-	if (len <= 0)
+	(void)snprintf(path, sizeof(path), "/proc/%s/status", pid);
+	f = fopen(path, "re");
+	if (f == NULL)
 		return false;
-	text[len] = '\0';
-	return strstr(text, "demilune-") != NULL || strstr(text, "memfd:agent") != NULL;
+	while (fgets(line, sizeof(line), f) != NULL) {
+		(void)sscanf(line, "PPid: %u", &parent);
+		(void)sscanf(line, "Uid: %u", &uid);
+	}
+	(void)fclose(f);
+	return (uid >= s->engine_uid && uid <= s->relay_uid) ||
+	       (uid >= s->sandbox_uid_base &&
+		       uid < s->sandbox_uid_base + s->sandbox_uid_slots * 65536) ||
+	       (r->pid != 0 && (parent == (unsigned)r->pid || pid_of(pid) == r->pid));
 }
 
 struct host
-host_look(void)
+host_look(const struct rig *r)
 {
 	static char seen[8192][64];
-	struct host h = {.mounts = lines_count("/proc/self/mountinfo")};
+	struct host h = {.mounts = lines_count("/proc/self/mountinfo", r->dir)};
 	DIR *proc = opendir("/proc");
 	struct dirent *e;
 
 	assert_non_null(proc);
 	while ((e = readdir(proc)) != NULL)
-		if (is_number(e->d_name) && is_ours(e->d_name)) {
+		if (is_number(e->d_name) && is_ours(r, e->d_name)) {
 			h.processes++;
 			namespaces_add(e->d_name, seen, &h.namespaces, ARRAY_LEN(seen));
 		}
 	(void)closedir(proc);
 	groups = 0;
+	looking_for = r;
 	(void)nftw("/sys/fs/cgroup", count_group, 32, FTW_PHYS);
 	h.groups = groups;
 	return h;
@@ -594,7 +620,19 @@ process_fds(pid_t pid)
 bool
 process_lives(pid_t pid)
 {
-	return kill(pid, 0) == 0;
+	char path[64], text[512] = "";
+	const char *state;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	f = fopen(path, "re");
+	if (f == NULL)
+		return false;
+	(void)!fread(text, 1, sizeof(text) - 1, f);
+	(void)fclose(f);
+	/* One that only waits for its new parent to notice is dead. */
+	state = strrchr(text, ')');
+	return state != NULL && state[2] != 'Z' && state[2] != 'X';
 }
 
 void

@@ -20,6 +20,8 @@ struct rig {
 	int api;  /* API_ENGINE */
 	uint8_t *room;
 	uint64_t tag;
+	char tags[32][16]; /* of the supervisors that ran: names of their control groups */
+	size_t ntags;
 	uint8_t image[32]; /* digest of the test's template */
 };
 
@@ -92,7 +94,7 @@ struct said box_say(struct box *b, const char *format, ...) PRINTF(2, 3);
 struct host {
 	size_t processes, mounts, groups, namespaces;
 };
-struct host host_look(void);
+struct host host_look(const struct rig *r);
 size_t process_fds(pid_t pid);
 bool process_lives(pid_t pid);
 void pause_ms(unsigned ms);

@@ -11,8 +11,10 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -95,7 +97,7 @@ memory(uint64_t bytes)
 static struct answer
 open_it(const char *path, uint64_t flags)
 {
-	int fd = open(path, (int)flags | O_CLOEXEC);
+	int fd = open(path, (int)flags | O_CLOEXEC, 0600);
 
 	return fd < 0 ? (struct answer){0, errno} : (struct answer){fd, 0};
 }
@@ -162,6 +164,7 @@ int
 main(void)
 {
 	char line[512], text[64];
+	bool deaf = false;
 
 	for (;;) {
 		ssize_t n = read(FD_AGENT_CHANNEL, line, sizeof(line) - 1);
@@ -170,12 +173,19 @@ main(void)
 		struct answer a;
 		int m;
 
-		if (n <= 0)
+		if (n <= 0) {
+			while (deaf)
+				(void)pause();
 			return 0;
+		}
 		line[n] = '\0';
 		(void)sscanf(line, "%31s %255s %llu", what, path, &number);
 		if (strcmp(what, "exit") == 0)
 			return 7;
+		if (strcmp(what, "own-memory") == 0)
+			(void)memory(number);
+		if (strcmp(what, "no-death-signal") == 0)
+			deaf = prctl(PR_SET_PDEATHSIG, 0) == 0;
 		a = strcmp(what, "pid") == 0 ? do_it(what, path, number)
 					     : as_user(what, path, number);
 		m = snprintf(text, sizeof(text), "%lld %d\n", a.n, a.code);

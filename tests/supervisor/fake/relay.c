@@ -28,13 +28,12 @@ main(void)
 		if (poll(p, 2, -1) < 0)
 			return 1;
 		if (p[1].revents != 0)
-			return 0;
+			return 3; /* as the real one: the guest is gone */
 		if (ipc_read(FD_RELAY_SUPERVISOR, EDGE_SUPERVISOR_RELAY, ROOM_SUPERVISOR, room,
 			    sizeof(room), &m, &err) < 0)
 			return 2;
 		(void)close(engine); /* of an engine that is gone */
 		engine = ipc_msg_take(&m, 0);
-		if (pass_send(engine, 'r', &channel, 1) < 0)
-			return 3;
+		(void)pass_send(engine, 'r', &channel, 1); /* the test may have closed it already */
 	}
 }
