@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The state machines, every (state, event) pair: listed in sandbox.fsm, task.fsm or job.fsm, or refused. The
+ * matrices here are written by hand, so that a row that comes or goes in a table is noticed.
+ */
+#include "engine/step.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+enum { NO = -1 };
+
+#define S(name) SANDBOX_STATE_##name
+
+/* Columns: READY KILL FREEZE THAW GONE AGAIN */
+static const int sandbox_matrix[SANDBOX_STATE_MAX][SANDBOX_EVENT_MAX] = {
+	[S(CREATING)] = {S(RUNNING), S(STOPPING), NO, NO, S(FAILED), NO},
+	[S(RUNNING)] = {NO, S(STOPPING), S(PAUSED), S(RUNNING), S(GONE), NO},
+	[S(PAUSED)] = {NO, S(STOPPING), S(PAUSED), S(RUNNING), S(GONE), NO},
+	[S(STOPPING)] = {NO, NO, NO, NO, S(GONE), NO},
+	[S(GONE)] = {NO, NO, NO, NO, NO, S(GONE)},
+	[S(FAILED)] = {NO, NO, NO, NO, NO, S(FAILED)},
+};
+
+static void
+test_sandbox(void **state)
+{
+	struct err err;
+
+	(void)state;
+	for (unsigned s = 0; s < SANDBOX_STATE_MAX; s++)
+		for (unsigned e = 0; e < SANDBOX_EVENT_MAX; e++) {
+			enum sandbox_state next = SANDBOX_STATE_MAX;
+			int r = sandbox_next(
+				(enum sandbox_state)s, (enum sandbox_event)e, &next, &err);
+
+			if (sandbox_matrix[s][e] == NO) {
+				assert_true(r < 0);
+				assert_int_equal(next, SANDBOX_STATE_MAX);
+			} else {
+				assert_int_equal(r, 0);
+				assert_int_equal(next, sandbox_matrix[s][e]);
+			}
+		}
+}
+
+#define T(name) TASK_STATE_##name
+
+/* Columns: CLOSE MARK REOPEN RECLOSE */
+static const int task_matrix[TASK_STATE_MAX][TASK_EVENT_MAX] = {
+	[T(OPEN)] = {T(CLOSED), T(MARKED), NO, NO},
+	[T(CLOSED)] = {T(CLOSED), T(MARKED), NO, NO},
+	[T(MARKED)] = {T(MARKED), T(MARKED), T(OPEN), T(CLOSED)},
+};
+
+static void
+test_task(void **state)
+{
+	struct err err;
+
+	(void)state;
+	for (unsigned s = 0; s < TASK_STATE_MAX; s++)
+		for (unsigned e = 0; e < TASK_EVENT_MAX; e++) {
+			enum task_state next = TASK_STATE_MAX;
+			int r = task_next((enum task_state)s, (enum task_event)e, &next, &err);
+
+			assert_int_equal(r == 0 ? (int)next : NO, task_matrix[s][e]);
+		}
+}
+
+/* A job ends once, for any reason but `running`. */
+static void
+test_job(void **state)
+{
+	struct err err;
+
+	(void)state;
+	for (unsigned s = 0; s < JOB_REASON_MAX; s++)
+		for (unsigned e = 0; e < JOB_REASON_MAX; e++) {
+			enum job_reason next = JOB_REASON_MAX;
+			int r = job_next((enum job_reason)s, (enum job_reason)e, &next, &err);
+			bool good = s == JOB_REASON_RUNNING && e != JOB_REASON_RUNNING;
+
+			assert_int_equal(r == 0, good);
+			assert_int_equal(next, good ? e : (unsigned)JOB_REASON_MAX);
+		}
+}
+
+/* Each row of a table once. */
+static void
+test_rows(void **state)
+{
+	static const struct {
+		unsigned state, event;
+	} rows[] = {
+#define EDGE(s, e, n) {SANDBOX_STATE_##s, SANDBOX_##e},
+#include "engine/sandbox.fsm"
+#undef EDGE
+#define EDGE(s, e, n) {100 + TASK_STATE_##s, TASK_##e},
+#include "engine/task.fsm"
+#undef EDGE
+#define EDGE(s, e, n) {200 + JOB_REASON_##s, JOB_REASON_##e},
+#include "engine/job.fsm"
+#undef EDGE
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		for (size_t j = 0; j < i; j++)
+			assert_false(
+				rows[i].state == rows[j].state && rows[i].event == rows[j].event);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sandbox),
+		cmocka_unit_test(test_task),
+		cmocka_unit_test(test_job),
+		cmocka_unit_test(test_rows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

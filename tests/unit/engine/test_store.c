@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The store: its lists are those of the protocol, it refuses what it must, undoes and keeps. */
+#include "engine/store.h"
+
+#include "lib/loop/loop.h"
+#include "proto_gen.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char dir[] = "/tmp/demilune-store-XXXXXX";
+static int dir_fd;
+static struct ev_loop *loop;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	memcpy(dir + sizeof(dir) - 7, "XXXXXX", 6);
+	assert_non_null(mkdtemp(dir));
+	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(fchdir(dir_fd), 0);
+	loop = loop_new();
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	loop_free(loop);
+	(void)unlinkat(dir_fd, STORE_FILE, 0);
+	(void)unlinkat(dir_fd, STORE_FILE "-wal", 0);
+	(void)unlinkat(dir_fd, STORE_FILE "-shm", 0);
+	assert_int_equal(chdir("/"), 0);
+	assert_int_equal(rmdir(dir), 0);
+	(void)close(dir_fd);
+	return 0;
+}
+
+/* Without blanks, so that line breaks in the list do not matter. */
+static void
+squeeze(const char *in, struct buf *out)
+{
+	for (; *in != '\0'; in++)
+		if (*in != ' ' && *in != '\n' && *in != '\t')
+			buf_add_byte(out, (uint8_t)*in);
+	buf_add_byte(out, 0);
+}
+
+typedef const char *text_fn(unsigned v);
+
+#define TEXT_FN(name)                                 \
+	static const char *text_of_##name(unsigned v) \
+	{                                             \
+		return name##_text((enum name)v);     \
+	}
+TEXT_FN(task_state)
+TEXT_FN(sandbox_state)
+TEXT_FN(sandbox_reason)
+TEXT_FN(job_kind)
+TEXT_FN(job_reason)
+
+static void
+check_list(const char *table, const char *column, text_fn *text, unsigned n)
+{
+	struct buf schema, want;
+	const char *at;
+
+	buf_init(&schema, 65536);
+	buf_init(&want, 4096);
+	squeeze(schema_steps[0], &schema);
+	buf_addf(&want, "%sTEXTNOTNULLCHECK(%sIN(", column, column);
+	for (unsigned i = 0; i < n; i++)
+		buf_addf(&want, "%s'%s'", i == 0 ? "" : ",", text(i));
+	buf_add(&want, "))", 3);
+	at = strstr((const char *)schema.p, table);
+	assert_non_null(at);
+	at = strstr(at, (const char *)want.p);
+	if (at == NULL)
+		fail_msg("%s.%s is not the list of the protocol: %s", table, column,
+			(const char *)want.p);
+	buf_done(&schema);
+	buf_done(&want);
+}
+
+static void
+test_lists(void **state)
+{
+	(void)state;
+	check_list("CREATETABLEtask(", "state", text_of_task_state, TASK_STATE_MAX);
+	check_list("CREATETABLEsandbox(", "state", text_of_sandbox_state, SANDBOX_STATE_MAX);
+	check_list("CREATETABLEsandbox(", "reason", text_of_sandbox_reason, SANDBOX_REASON_MAX);
+	check_list("CREATETABLEjob(", "kind", text_of_job_kind, JOB_KIND_MAX);
+	check_list("CREATETABLEjob(", "reason", text_of_job_reason, JOB_REASON_MAX);
+}
+
+static struct store *
+opened(void)
+{
+	struct err err = {0};
+	struct store *s = store_open(loop, dir_fd, &err);
+
+	if (s == NULL)
+		fail_msg("%s", err.text);
+	return s;
+}
+
+static void
+set(struct store *s, const char *value, bool commit)
+{
+	struct err err;
+	auto_tx struct tx tx = {0};
+	auto_query struct query q = {0};
+
+	assert_int_equal(tx_begin(&tx, s, &err), 0);
+	q = query_of(s, Q_META_SET);
+	arg_text(&q, "x");
+	arg_blob(&q, view_str(value));
+	assert_int_equal(query_run(&q, &err), 0);
+	query_cleanup(&q);
+	if (commit)
+		assert_int_equal(tx_commit(&tx, &err), 0);
+}
+
+static bool
+is(struct store *s, const char *value)
+{
+	struct err err;
+	auto_query struct query q = query_of(s, Q_META_GET);
+
+	arg_text(&q, "x");
+	assert_int_equal(query_one(&q, &err), 0);
+	return view_is(col_view(&q), value);
+}
+
+static void
+test_keep(void **state)
+{
+	struct store *s = opened();
+
+	(void)state;
+	set(s, "one", true);
+	set(s, "two", false); /* undone at the end of the block */
+	assert_true(is(s, "one"));
+	store_close(s);
+	s = opened();
+	assert_true(is(s, "one"));
+	store_close(s);
+}
+
+static void
+damage(const char *sql)
+{
+	sqlite3 *database;
+
+	assert_int_equal(sqlite3_open(STORE_FILE, &database), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(database, sql, NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_close(database), SQLITE_OK);
+}
+
+static void
+test_newer(void **state)
+{
+	struct err err = {0};
+
+	(void)state;
+	store_close(opened());
+	damage("PRAGMA user_version = 2");
+	assert_null(store_open(loop, dir_fd, &err));
+	assert_non_null(strstr(err.text, "newer program"));
+}
+
+static void
+test_damaged(void **state)
+{
+	struct err err = {0};
+	uint8_t junk[4096];
+	int fd;
+
+	(void)state;
+	store_close(opened());
+	memset(junk, 0xa5, sizeof(junk));
+	fd = openat(dir_fd, STORE_FILE, O_WRONLY | O_CLOEXEC);
+	for (off_t page = 1; page < 20; page++)
+		assert_int_equal(pwrite(fd, junk, sizeof(junk), page * 4096), sizeof(junk));
+	(void)close(fd);
+	assert_null(store_open(loop, dir_fd, &err));
+	assert_true(err.code < 0);
+}
+
+/* One store, one engine. */
+static void
+test_second(void **state)
+{
+	struct store *s = opened();
+	struct err err = {0};
+	pid_t child = fork();
+	int status;
+
+	(void)state;
+	if (child == 0) {
+		struct ev_loop *own = loop_new();
+
+		_exit(store_open(own, dir_fd, &err) == NULL ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	store_close(s);
+}
+
+/* The database itself refuses to change or remove a record. */
+static void
+test_append_only(void **state)
+{
+	sqlite3 *database;
+
+	(void)state;
+	store_close(opened());
+	assert_int_equal(sqlite3_open(STORE_FILE, &database), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(database,
+				 "INSERT INTO audit VALUES (1, zeroblob(10), 1, zeroblob(32), "
+				 "zeroblob(32), x'00')",
+				 NULL, NULL, NULL),
+		SQLITE_OK);
+	assert_int_equal(
+		sqlite3_exec(database, "UPDATE audit SET record = x'01'", NULL, NULL, NULL),
+		SQLITE_CONSTRAINT);
+	assert_int_equal(
+		sqlite3_exec(database, "DELETE FROM audit", NULL, NULL, NULL), SQLITE_CONSTRAINT);
+	assert_int_equal(sqlite3_close(database), SQLITE_OK);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lists),
+		cmocka_unit_test_setup_teardown(test_keep, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_newer, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_damaged, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_second, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_append_only, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
