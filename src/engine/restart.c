@@ -132,6 +132,7 @@ on_settings(struct engine *e, const struct msg_settings *m, struct err *err)
 		r = load_living(e, err);
 	if (r < 0)
 		log_exit(3, "the store cannot be used: %s", err->text);
+	template_scan(e); /* the policy asks for the places of their templates */
 	e->supervisor->state = SUPERVISOR_HOLDS;
 	return 0;
 }
@@ -212,7 +213,7 @@ on_held_end(struct engine *e, struct err *err)
 		if (!s->held)
 			sandbox_ended(s, &gone, false);
 	}
-	template_scan(e);
+	template_prepare_all(e);
 	if (e->api != NULL)
 		ipc_peer_pause(e->api, false);
 	return 0;

@@ -182,7 +182,8 @@ take_name(struct engine *e, int index, const char *name, struct err *err)
 	(void)snprintf(t->name, sizeof(t->name), "%s", name);
 	t->seen = true;
 	list_append(&e->templates, &t->link);
-	template_prepare(e, t);
+	if (e->ready)
+		template_prepare(e, t);
 	(void)take_ptr(t); /* the list has it */
 	return 0;
 }
@@ -249,6 +250,14 @@ template_scan(struct engine *e)
 			template_free(t);
 	take_entries(e, dir, true);
 	(void)closedir(dir); /* it was only read */
+}
+
+void
+template_prepare_all(struct engine *e)
+{
+	list_each (t, &e->templates, struct template, link)
+		if (t->state == TEMPLATE_KNOWN)
+			template_prepare(e, t);
 }
 
 static bool

@@ -32,8 +32,10 @@ int template_find(
 /* NULL when no index names this image any more. */
 struct template *template_by_digest(struct engine *e, const uint8_t digest[static 32]);
 
-/* Reads the index and asks the supervisor for what is not mounted yet. */
+/* Reads the index; once the engine is ready, new ones are asked for at once. */
 void template_scan(struct engine *e);
+/* Asks the supervisor for all that are not mounted yet. */
+void template_prepare_all(struct engine *e);
 void template_prepare(struct engine *e, struct template *t);
 void template_free(struct template *t);
 

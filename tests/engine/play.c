@@ -302,6 +302,25 @@ play_want(struct play *p, int fd, enum msg_type type)
 }
 
 void
+play_want_any(struct play *p, int fd)
+{
+	struct err err = {0};
+
+	if (receive(p, fd, &err) < 0)
+		fail_msg("something is wanted: %s", err.text);
+}
+
+void
+play_want_either(struct play *p)
+{
+	struct pollfd w[] = {
+		{.fd = p->api, .events = POLLIN}, {.fd = p->supervisor, .events = POLLIN}};
+
+	assert_true(poll(w, 2, WAIT_MS) > 0);
+	play_want_any(p, w[0].revents != 0 ? p->api : p->supervisor);
+}
+
+void
 play_want_closed(struct play *p, int fd)
 {
 	struct err err = {0};
@@ -383,22 +402,31 @@ play_facts(struct play *p, const struct limits *l)
 }
 
 int
-play_spawn(struct play *p, struct id *ret_id)
+play_spawned(struct play *p, const struct id *sandbox, const struct facts *f)
 {
 	int pair[2];
 	struct err err;
 
-	WANT(p, p->supervisor, SPAWN, spawn, m);
-	assert_memory_equal(m.template, p->template, 32);
 	assert_int_equal(ipc_pair(pair, &err), 0);
 	SAY_FD(p->supervisor, SPAWNED, spawned, pair[1],
-		{.sandbox = m.sandbox,
-			.facts = play_facts(p, &m.limits),
-			.timings = {.cloned_us = 400}});
+		{.sandbox = *sandbox, .facts = *f, .timings = {.cloned_us = 400}});
 	(void)close(pair[1]);
-	SAY(pair[0], RELAY_READY, relay_ready, {.agent_version = 1});
-	*ret_id = m.sandbox;
 	return pair[0];
+}
+
+int
+play_spawn(struct play *p, struct id *ret_id)
+{
+	struct facts f;
+	int relay;
+
+	WANT(p, p->supervisor, SPAWN, spawn, m);
+	assert_memory_equal(m.template, p->template, 32);
+	f = play_facts(p, &m.limits);
+	relay = play_spawned(p, &m.sandbox, &f);
+	SAY(relay, RELAY_READY, relay_ready, {.agent_version = 1});
+	*ret_id = m.sandbox;
+	return relay;
 }
 
 int
@@ -510,4 +538,30 @@ play_events(struct play *p, const char *event)
 		at = strstr(at + 1, what))
 		n++;
 	return n;
+}
+
+bool
+play_recorded(const char *text)
+{
+	return strstr((const char *)audit_text.p, text) != NULL;
+}
+
+struct caller
+play_token(struct play *p, const char *tenant, const char *template, uint8_t number)
+{
+	struct msg_token_create m = {.caller = as_root,
+		.tenant = view_str(tenant),
+		.template = view_str(template),
+		.label = view_str("test")};
+	struct caller c = {.kind = CALLER_KIND_TOKEN};
+	char prefix[17];
+
+	memset(c.token, number, sizeof(c.token));
+	memcpy(m.token, c.token, sizeof(m.token));
+	(void)snprintf(prefix, sizeof(prefix), "dml_%u", number);
+	m.prefix = view_str(prefix);
+	ASK(p, TOKEN_CREATE, token_create, m);
+	ANSWER(p, TOKEN_ROW, token_row, row);
+	assert_true(view_is(row.tenant, tenant));
+	return c;
 }

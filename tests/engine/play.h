@@ -41,6 +41,10 @@ void play_send(int fd, enum msg_type type, uint64_t tag, const struct buf *body,
 
 /* The next message from this descriptor must be of this type; it stays in p->in. */
 void play_want(struct play *p, int fd, enum msg_type type);
+/* Whatever comes next. */
+void play_want_any(struct play *p, int fd);
+/* The next from the api or from the supervisor, whichever speaks first. */
+void play_want_either(struct play *p);
 /* The engine closed it. */
 void play_want_closed(struct play *p, int fd);
 /* Nothing comes for so long. */
@@ -84,6 +88,8 @@ extern const struct caller as_root;
 struct facts play_facts(struct play *p, const struct limits *l); /* as the policy wants them */
 /* SANDBOX_CREATE was asked: SPAWN, SPAWNED, RELAY_READY. The relay's end; *ret_id. */
 int play_spawn(struct play *p, struct id *ret_id);
+/* SPAWN came: SPAWNED with these facts; the relay's end. */
+int play_spawned(struct play *p, const struct id *sandbox, const struct facts *f);
 /* Create and wait for the row. */
 int play_create(struct play *p, struct id *ret_id, struct id *ret_task);
 void play_gone(struct play *p, const struct id *id, enum sandbox_reason reason);
@@ -95,3 +101,8 @@ void play_end_job(struct play *p, int relay, const struct id *job, int32_t code)
 uint64_t play_audit(struct play *p, const struct id *task);
 /* Is there such an event in the records that play_audit read last? How often. */
 unsigned play_events(struct play *p, const char *event);
+/* Does this text stand in them? */
+bool play_recorded(const char *text);
+
+/* A token of the tenant, made by root; the caller that uses it. */
+struct caller play_token(struct play *p, const char *tenant, const char *template, uint8_t number);
