@@ -264,8 +264,6 @@ test_create(void **state)
 	ASK(p, SANDBOX_CREATE, sandbox_create,
 		{.caller = as_root, .template = view_str("../python")});
 	play_refused(p, ERROR_BAD_REQUEST);
-	ASK(p, SANDBOX_CREATE, sandbox_create, {.caller = as_root});
-	play_refused(p, ERROR_BAD_REQUEST);
 	ASK(p, SANDBOX_CREATE, sandbox_create,
 		{.caller = as_root, .tenant = view_str("-a"), .template = view_str("python")});
 	play_refused(p, ERROR_BAD_REQUEST);
@@ -366,12 +364,13 @@ test_rate(void **state)
 
 	p->settings.tenant_creates_per_minute = 2;
 	restart_with(p);
-	(void)close(play_create(p, &id, NULL));
-	(void)close(play_create(p, &id, NULL));
+	int relays[] = {play_create(p, &id, NULL), play_create(p, &id, NULL)};
 	CREATE();
 	ANSWER(p, REFUSED, refused, m);
 	assert_int_equal(m.error, ERROR_RATE);
 	assert_int_equal(m.retry_after_ms, 1000);
+	(void)close(relays[0]);
+	(void)close(relays[1]);
 }
 
 static void
