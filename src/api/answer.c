@@ -223,6 +223,7 @@ request_stream_begin(struct request *req, unsigned status, const char *type,
 	http_write_chunked(&w);
 	if (http_write_end(&w) < 0)
 		return refuse(err, INTERNAL, "no memory for the answer");
+	req->streaming = true;
 	conn_step(c, CONN_ON_BEGIN);
 	conn_flush(c);
 	return 0;

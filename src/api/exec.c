@@ -18,6 +18,7 @@ enum { ARGV_MAX = 163840, ENV_MAX = 32768, UID_AGENT = 10001, UID_ROOT = 0 };
 struct exec {
 	struct collect out[OUTPUT_MAX];
 	struct view stdin_text; /* borrowed from the request */
+	const char *language;   /* NULL, or what was asked for */
 	bool detach, early;
 };
 
@@ -217,6 +218,8 @@ result_out(struct request *req, const struct msg_job_row *row)
 	collect_out(&x->out[OUTPUT_STDERR], "stderr", row->stderr_seen, o);
 	exec_end_out(row, o);
 	json_out_key_bool(o, "output_cut", req->job->out_cut);
+	if (x->language != NULL)
+		json_out_key_str(o, "language", view_str(x->language));
 }
 
 /* The status is out already: all that is left to say is the object. */
@@ -376,6 +379,26 @@ exec_new(struct request *req, size_t limit, struct err *err)
 	return 0;
 }
 
+/* A timeout that comes before clients give up can still be told by its status. */
+static void
+early_arm(struct request *req, uint64_t timeout_ms)
+{
+	if (timeout_ms > LIMIT_EARLY_MS + LIMIT_EARLY_MS / 4)
+		request_timer(req, LIMIT_EARLY_MS);
+}
+
+int
+exec_begin(struct request *req, const struct msg_job_run *m, const char *language, struct err *err)
+{
+	if (exec_new(req, m->keep_bytes, err) < 0)
+		return err->code;
+	((struct exec *)req->own)->language = language;
+	if (job_run(req->api, m, &exec_job, req, &req->job, err) < 0)
+		return err->code;
+	early_arm(req, m->timeout_ms);
+	return 0;
+}
+
 int
 on_exec(struct request *req, struct err *err)
 {
@@ -383,17 +406,21 @@ on_exec(struct request *req, struct err *err)
 	struct exec_words w;
 	struct msg_job_run m;
 	struct exec *x;
+	int r;
 
 	exec_words_init(&w);
-	if (exec_message(req, &w, &m, err) == 0 && exec_new(req, m.keep_bytes, err) == 0) {
+	r = exec_message(req, &w, &m, err);
+	if (r == 0)
+		r = exec_begin(req, &m, NULL, err);
+	if (r == 0) {
 		x = req->own;
 		x->detach = b->detach.v;
 		x->stdin_text = b->stdin.v;
-		if (job_run(req->api, &m, &exec_job, req, &req->job, err) == 0 && !x->detach)
-			request_timer(req, LIMIT_EARLY_MS);
+		if (x->detach)
+			request_timer(req, 0);
 	}
 	exec_words_done(&w);
-	return err->code;
+	return r;
 }
 
 int

@@ -12,6 +12,10 @@ struct exec_words {
 void exec_words_init(struct exec_words *w);
 void exec_words_done(struct exec_words *w);
 
+/* Runs a message that is complete and answers like exec; `language` is one more member or NULL. */
+int exec_begin(struct request *req, const struct msg_job_run *m, const char *language,
+	struct err *err) MUST_CHECK;
+
 /* Fills *ret (borrowing from req and *w); stdin is open if the body has some. */
 int exec_message(struct request *req, struct exec_words *w, struct msg_job_run *ret,
 	struct err *err) MUST_CHECK;

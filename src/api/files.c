@@ -67,13 +67,13 @@ path_check(struct view path, struct err *err)
 
 /* ?mode= in octal; permission bits only. */
 static int
-mode_read(const struct request *req, uint32_t absent, uint32_t *ret, struct err *err)
+mode_read(const struct request *req, uint32_t *ret, struct err *err)
 {
 	struct view v = request_param(req, "mode");
 	uint32_t mode = 0;
 
 	if (v.n == 0) {
-		*ret = absent;
+		*ret = 0; /* that of the file replaced, or the default */
 		return 0;
 	}
 	for (size_t i = 0; i < v.n; i++) {
@@ -420,7 +420,9 @@ start(struct request *req, enum job_kind kind, uint32_t mode, const struct job_o
 		.path = request_param(req, "path"),
 		.live = ops == &read_ops,
 		.stdin_open = ops == &write_ops,
-		.size_bytes = ops == &write_ops ? req->length : 0,
+		.size_bytes = ops != &write_ops ? 0
+			      : req->chunked    ? UINT64_MAX
+						: req->length,
 		.request_id = view_str(req->id)};
 	struct file_op *op;
 
@@ -428,9 +430,6 @@ start(struct request *req, enum job_kind kind, uint32_t mode, const struct job_o
 		m.path = view_str("/");
 	if (request_id(req, 0, ID_SANDBOX, &m.sandbox, err) < 0 || path_check(m.path, err) < 0)
 		return err->code;
-	if (m.stdin_open && req->chunked)
-		return refuse(err, BAD_REQUEST,
-			"Content-Length is needed: the size of what is written must be known");
 	op = calloc(1, sizeof(*op));
 	if (op == NULL)
 		return refuse(err, INTERNAL, "no memory for a file operation");
@@ -457,7 +456,7 @@ on_file_write(struct request *req, struct err *err)
 {
 	uint32_t mode;
 
-	if (mode_read(req, MODE_FILE, &mode, err) < 0)
+	if (mode_read(req, &mode, err) < 0)
 		return err->code;
 	return start(req, JOB_KIND_FILE_WRITE, mode, &write_job, &write_ops, err);
 }
@@ -501,7 +500,7 @@ on_file_mkdir(struct request *req, struct err *err)
 {
 	uint32_t mode;
 
-	if (mode_read(req, MODE_DIRECTORY, &mode, err) < 0)
+	if (mode_read(req, &mode, err) < 0)
 		return err->code;
 	return start(req, JOB_KIND_FILE_MKDIR, mode, &change_job, &plain_ops, err);
 }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turns body.def and route.def into C and into the OpenAPI document.
 
-    generate.py --out DIR --version V    writes body_gen.h, body_gen.c, openapi_gen.c and openapi.json
+    generate.py --out DIR --version V    writes body_gen.h, body_gen.c, text_gen.c and openapi.json
     generate.py --table                  prints the routes as a Markdown table (docs/guide/api.md)
 """
 
@@ -203,11 +203,11 @@ def table() -> str:
     return "\n".join(out)
 
 
-def c_bytes(text: str) -> str:
+def c_bytes(name: str, text: str) -> str:
     data = text.encode()
     lines = [", ".join(str(b) for b in data[i:i + 24]) for i in range(0, len(data), 24)]
-    return (BANNER + '#include "openapi.h"\n\nconst unsigned char openapi_json[] = {\n\t' + ",\n\t".join(lines) +
-            "};\nconst size_t openapi_json_bytes = sizeof(openapi_json);\n")
+    return (f"\nconst unsigned char {name}[] = {{\n\t" + ",\n\t".join(lines) +
+            f"}};\nconst size_t {name}_bytes = sizeof({name});\n")
 
 
 def main() -> int:
@@ -225,7 +225,8 @@ def main() -> int:
     (out / "body_gen.h").write_text(header(bodies))
     (out / "body_gen.c").write_text(source(bodies))
     (out / "openapi.json").write_text(text)
-    (out / "openapi_gen.c").write_text(c_bytes(text))
+    (out / "text_gen.c").write_text(BANNER + '#include "text.h"\n' + c_bytes("openapi_json", text) +
+                                    c_bytes("repl_driver", (HERE / "repl_driver.py").read_text()))
     return 0
 
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The process itself, and paths of existing clients that have nothing behind them here. */
-#include "openapi.h"
 #include "route.h"
 #include "rows.h"
+#include "text.h"
 
 static void
 answer_literal(struct request *req, const char *json)

@@ -47,6 +47,7 @@ struct request {
 	uint64_t length;                   /* announced length of the body; 0 when it is chunked */
 	bool chunked;                      /* the body has no announced length */
 	bool chunks_ok;                    /* HTTP/1.1: an answer may be streamed */
+	bool streaming;                    /* the head of the answer is out */
 	bool ndjson;                       /* Accept names application/x-ndjson */
 	char accept_key[32];               /* of a WebSocket handshake; "" = none */
 	enum http_reason socket_refusal;   /* why it is none */

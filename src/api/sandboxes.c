@@ -55,6 +55,9 @@ on_sandbox_create(struct request *req, struct err *err)
 
 	if (task_read(&b->task, &m.task, err) < 0)
 		return err->code;
+	if (m.template.n == 0 && id_is_zero(&m.task))
+		m.template = view_str(
+			"code-interpreter"); /* what existing clients mean by nothing */
 	buf_init(&metadata, METADATA_MAX);
 	body_map(&b->metadata, false, &metadata);
 	if (buf_check(&metadata) < 0)

@@ -244,9 +244,9 @@ event_out(struct json_out *o, struct view text)
 	if (json_parse(text, &limits, &record, &err) < 0)
 		return; /* no memory: it was parsed before */
 	json_out_object_begin(o);
-	json_out_key_str(o, "time", text_of(record, "time"));
+	row_time(o, "time", (uint64_t)json_integer_value(json_object_get(record, "ts_ms")));
 	json_out_key_str(o, "sandbox_id", text_of(record, "sandbox"));
-	json_out_key_str(o, "type", text_of(record, "type"));
+	json_out_key_str(o, "type", text_of(record, "event"));
 	json_out_key(o, "payload");
 	json_out_raw(o, text);
 	json_out_object_end(o);

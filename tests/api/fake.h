@@ -48,7 +48,10 @@ struct fake_job {
 	uint32_t mode;
 	struct ipc_peer *session;
 	ev_timer timer;
-	bool used, in_ended, dead;
+	pid_t child; /* python3: the real one */
+	int child_in;
+	ev_io child_out;
+	bool used;
 };
 
 struct fake_token {
@@ -82,7 +85,7 @@ struct fake {
 /* fake_job.c */
 struct fake_job *fake_job_new(struct fake *f, uint64_t tag, const struct msg_job_run *m);
 void fake_job_attach(struct fake_job *j, uint64_t tag, uint64_t from_out, uint64_t from_err);
-void fake_job_start(struct fake_job *j);
+void fake_job_start(struct fake_job *j, struct view argv);
 void fake_job_end(struct fake_job *j, enum job_reason reason, int code);
 void fake_job_row(struct fake_job *j, uint64_t tag);
 

@@ -20,7 +20,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-enum { API_UID = 64102 };
+enum { API_UID = 64902 };
 
 static void
 refused(struct ipc_peer *peer, uint64_t tag, enum error error, const char *text)
@@ -338,7 +338,7 @@ HANDLER(job_run)
 	else if (s->paused)
 		refused(peer, in->tag, ERROR_CONFLICT, "sandbox not running (paused)");
 	else
-		fake_job_start(fake_job_new(peer->owner, in->tag, m));
+		fake_job_start(fake_job_new(peer->owner, in->tag, m), m->argv);
 	return 0;
 }
 
@@ -410,6 +410,10 @@ HANDLER(job_kill)
 	if (j == NULL)
 		return 0;
 	IPC_SEND(peer, in->tag, DONE, done, {0});
+	if (j->child > 0) {
+		(void)kill(-j->child, m->signal == 0 ? SIGKILL : (int)m->signal);
+		return 0;
+	}
 	fake_job_end(
 		j, m->signal == 0 ? JOB_REASON_CANCELLED : JOB_REASON_SIGNALLED, (int)m->signal);
 	return 0;
@@ -594,7 +598,8 @@ HANDLER(audit_read)
 	while (n < last && n < m->after + m->limit) {
 		n++;
 		(void)snprintf(record, sizeof(record),
-			"{\"sandbox\":\"%s\",\"time\":\"t\",\"type\":\"exec\",\"value\":%llu}",
+			"{\"event\":\"job.end\",\"sandbox\":\"%s\",\"seq\":%llu,\"ts_ms\":"
+			"1700000000123}",
 			sandbox, (unsigned long long)n);
 		IPC_SEND(peer, in->tag, AUDIT_ROW, audit_row,
 			{.number = n, .record = view_str(record)});
