@@ -145,7 +145,7 @@ as_string(struct view v, bool ascii)
 	must(json_out_end(&o) == 0);
 	must(replaced == !view_utf8(v));
 	for (size_t i = 0; ascii && i < b.n; i++)
-		must(b.p[i] < 0x80);
+		must(b.p[i] < 0x7f);
 	must(json_parse(buf_view(&b), &loose, &j, &err) == 0);
 	must(replaced || view_eq(v, field_view(json_array_get(j, 0))));
 	return j;

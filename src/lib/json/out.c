@@ -107,7 +107,7 @@ put_escaped(struct json_out *o, uint32_t point)
 	}
 }
 
-/* One character at the front of v that is not plain ASCII; how many bytes it had. */
+/* One character at the front of v that is not plain printable ASCII; how many bytes it had. */
 static size_t
 put_char(struct json_out *o, struct view v)
 {
@@ -132,7 +132,7 @@ plain_run(struct view v)
 {
 	size_t i = 0;
 
-	while (i < v.n && v.p[i] >= 0x20 && v.p[i] < 0x80 && v.p[i] != '"' && v.p[i] != '\\')
+	while (i < v.n && v.p[i] >= 0x20 && v.p[i] < 0x7f && v.p[i] != '"' && v.p[i] != '\\')
 		i++;
 	return i;
 }

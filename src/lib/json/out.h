@@ -4,7 +4,7 @@
  * caller's own and held by must(); strings may be any bytes of a stranger.
  *
  * A malformed UTF-8 sequence becomes one U+FFFD, and the writer says that it did so. In
- * ASCII mode everything above U+007F is written as \u escapes (surrogate pairs), for
+ * ASCII mode everything from U+007F up is written as \u escapes (surrogate pairs), for
  * event streams whose readers guess the charset.
  */
 #pragma once
