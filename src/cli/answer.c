@@ -99,7 +99,8 @@ answer_pairs(const json_t *object, struct buf *ret)
 int
 answer_print(const json_t *json, struct err *err)
 {
-	if (json_dumpf(json, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII) < 0 ||
+	if (json_dumpf(json, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15)) <
+			0 ||
 		putchar('\n') == EOF)
 		return answer_done(err);
 	return 0;

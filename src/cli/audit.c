@@ -8,6 +8,7 @@
 #include "cli/lines.h"
 #include "cli/table.h"
 #include "cli/verbs.h"
+#include "lib/base/id.h"
 #include "lib/json/fields.h"
 
 #include <errno.h>
@@ -75,6 +76,8 @@ what_text(struct report *r, const json_t *record, struct buf *ret)
 	} else if (view_starts(event, "sandbox.create")) {
 		buf_addf(ret, "%.*s, template %.*s", VIEW_ARGS(answer_text(record, "sandbox")),
 			VIEW_ARGS(answer_text(data, "template")));
+	} else if (answer_text(data, "path").n != 0) {
+		buf_add_view(ret, answer_text(data, "path"));
 	} else {
 		buf_add_view(ret, answer_text(record, "sandbox"));
 	}
@@ -123,12 +126,26 @@ end_text(const json_t *record, struct buf *ret)
 									       : TONE_PLAIN;
 }
 
+/* Bytes that a job gave, or took where it is a write; -1: it is about none. */
+static int64_t
+bytes_moved(const json_t *data)
+{
+	struct view kind = answer_text(data, "kind");
+	int64_t out = answer_int(data, "stdout_seen", -1);
+
+	if (out < 0)
+		return answer_int(data, "size_bytes", -1);
+	if (view_is(kind, "file_write") || view_is(kind, "tree_up"))
+		return answer_int(data, "stdin_bytes", 0);
+	return out + answer_int(data, "stderr_seen", 0);
+}
+
 static int
 add_row(struct report *r, const json_t *record, struct err *err)
 {
 	const json_t *data = answer_at(record, "data");
 	int64_t wall = answer_int(data, "wall_us", answer_int(data, "boot_us", -1));
-	int64_t out = answer_int(data, "stdout_seen", -1);
+	int64_t out = bytes_moved(data);
 	auto_buf struct buf what, end;
 	enum tone tone;
 	char when[32];
@@ -144,7 +161,7 @@ add_row(struct report *r, const json_t *record, struct err *err)
 	table_cell(&r->table, answer_text(record, "event"));
 	table_tone(&r->table, tone, buf_view(&end));
 	if (out >= 0)
-		table_bytes(&r->table, out + answer_int(data, "stderr_seen", 0));
+		table_bytes(&r->table, out);
 	else
 		table_cell(&r->table, view_str(""));
 	if (wall >= 0)
@@ -195,11 +212,33 @@ read_all(struct report *report, struct exchange *x, struct err *err)
 	return r < 0 ? r : lines_end(&lines, err);
 }
 
+/* A ticket that several tasks have names the newest; who reads its record should know of the others. */
+static int
+tell_others(struct cli *cli, const char *name, struct err *err)
+{
+	json_t *list auto_json = NULL;
+	auto_buf struct buf target;
+	struct id id;
+	int r;
+
+	if (id_parse(view_str(name), ID_TASK, &id) == 0)
+		return 0;
+	buf_init(&target, TARGET_BYTES);
+	buf_add_str(&target, "/v1/tasks?limit=2&label=ticket%3D");
+	target_add(&target, name);
+	r = client_get(&cli->client, buf_view(&target), &list, err);
+	if (r == 0 && json_array_size(json_object_get(list, "items")) > 1)
+		(void)fprintf(stderr, "demilune: several tasks have this ticket, this is the "
+				      "newest; see demilune task list "
+				      "--label ticket=...\n");
+	return r;
+}
+
 int
 verb_audit(struct cli *cli, struct err *err)
 {
 	static const struct table_column columns[] = {{"#", true, 0}, {"TIME (UTC)", false, 0},
-		{"EVENT", false, 0}, {"END", false, 32}, {"OUTPUT", true, 0}, {"TOOK", true, 0},
+		{"EVENT", false, 0}, {"END", false, 32}, {"BYTES", true, 0}, {"TOOK", true, 0},
 		{"WHAT", false, 120}};
 	struct report report = {.json = args_has(&cli->args, OPT_JSON)};
 	auto_exchange struct exchange x = {0};
@@ -222,6 +261,8 @@ verb_audit(struct cli *cli, struct err *err)
 	r = report.texts == NULL ? err_set(err, -ENOMEM, "no memory") : read_all(&report, &x, err);
 	if (r == 0 && !report.json)
 		r = table_print(&report.table, stdout, err);
+	if (r == 0 && !report.json)
+		r = tell_others(cli, cli->args.rest[0], err);
 	table_done(&report.table);
 	json_decref(report.texts);
 	return r != 0 ? r : answer_done(err);

@@ -200,7 +200,8 @@ cancel(struct run *run)
 		return;
 	(void)snprintf(target, sizeof(target), "/v1/sandboxes/%s/jobs/%s", run->sandbox, run->job);
 	if (client_send(&run->cli->client, HTTP_DELETE, view_str(target), view_of(NULL, 0), &answer,
-		    &unused) < 0)
+		    &unused) < 0 &&
+		unused.code != -EREMOTEIO) /* refused: it has ended already */
 		(void)fprintf(stderr, "demilune: the command may go on: %s\n", unused.text);
 }
 
