@@ -304,5 +304,10 @@ guest_start(struct relay *r)
 	ev_init(&r->ping, on_ping_due);
 	r->ping.repeat = (double)RELAY_PING_MS / 1000.0;
 	ev_io_start(r->loop, &r->readable);
+}
+
+void
+guest_due(struct relay *r)
+{
 	ev_timer_start(r->loop, &r->hello);
 }

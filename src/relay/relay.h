@@ -52,6 +52,9 @@ struct ipc_peer *serve_supervisor(struct relay *r, int fd, struct err *err) MUST
 /* guest.c: the agent's side. */
 void guest_start(struct relay *r);
 
+/* An agent has the channel now: its first frame comes in time, or it is lost. */
+void guest_due(struct relay *r);
+
 /* Sends what was put into r->out; called once after it was. */
 void guest_flush(struct relay *r);
 

@@ -147,9 +147,22 @@ on_engine_edge(
 	return 0;
 }
 
+/* The agent may have been faster than this message. */
+static int
+on_agent_starts(struct ipc_peer *peer, struct ipc_msg *in, const struct msg_agent_starts *m,
+	struct err *err)
+{
+	(void)in, (void)m, (void)err;
+	if (relay_of(peer)->state == RELAY_WAITING)
+		guest_due(relay_of(peer));
+	return 0;
+}
+
 IPC_HANDLER(engine_edge, on_engine_edge)
+IPC_HANDLER(agent_starts, on_agent_starts)
 
 static const struct ipc_row supervisor_rows[] = {
+	IPC_ROW(AGENT_STARTS, IN(RELAY_WAITING) | IN(RELAY_LIVE), on_agent_starts),
 	IPC_ROW(ENGINE_EDGE, IN(RELAY_WAITING) | IN(RELAY_LIVE), on_engine_edge),
 };
 

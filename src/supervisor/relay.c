@@ -49,27 +49,48 @@ relay_start(struct relay *r, const char *program, uint32_t uid, struct err *err)
 	return code;
 }
 
+/* A relay that does not read its edge is as good as lost. */
+static int
+tell(struct relay *r, enum msg_type type, const struct buf *body, const int *fds, size_t nfds,
+	struct err *err)
+{
+	auto_buf struct buf packed;
+
+	buf_init(&packed, IPC_MAX);
+	ipc_pack(&packed, type, 0, buf_view(body));
+	if (buf_check(body) < 0 || buf_check(&packed) < 0)
+		return err_set(err, -ENOMEM, "no memory");
+	return ipc_write(r->edge, buf_view(&packed), fds, nfds, err);
+}
+
+int
+relay_agent_starts(struct relay *r, struct err *err)
+{
+	const struct msg_agent_starts m = {0};
+	auto_buf struct buf body;
+
+	(void)close(take_fd(&r->channel)); /* the agent has its own */
+	buf_init(&body, IPC_MAX);
+	msg_agent_starts_put(&body, &m);
+	return tell(r, MSG_AGENT_STARTS, &body, NULL, 0, err);
+}
+
 int
 relay_engine_edge(struct relay *r, struct err *err)
 {
 	const struct msg_engine_edge m = {0};
 	auto_fd int mine = -1, theirs = -1;
-	auto_buf struct buf body, packed;
+	auto_buf struct buf body;
 	int pair[2];
 	int code = ipc_pair(pair, err);
 
 	buf_init(&body, IPC_MAX);
-	buf_init(&packed, IPC_MAX);
 	if (code < 0)
 		return code;
 	mine = pair[0];
 	theirs = pair[1];
 	msg_engine_edge_put(&body, &m);
-	ipc_pack(&packed, MSG_ENGINE_EDGE, 0, buf_view(&body));
-	if (buf_check(&packed) < 0)
-		return err_set(err, -ENOMEM, "no memory");
-	/* A relay that does not read its edge is as good as lost. */
-	code = ipc_write(r->edge, buf_view(&packed), &theirs, 1, err);
+	code = tell(r, MSG_ENGINE_EDGE, &body, &theirs, 1, err);
 	return code < 0 ? code : take_fd(&mine);
 }
 

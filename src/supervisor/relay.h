@@ -18,6 +18,9 @@ struct relay {
 
 int relay_start(struct relay *r, const char *program, uint32_t uid, struct err *err) MUST_CHECK;
 
+/* The agent's end was given away: the relay may count on hearing from it. */
+int relay_agent_starts(struct relay *r, struct err *err) MUST_CHECK;
+
 /* A fresh RELAY_ENGINE edge: tells the relay, returns the engine's end, owned by the caller. */
 int relay_engine_edge(struct relay *r, struct err *err) MUST_CHECK;
 

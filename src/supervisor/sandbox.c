@@ -30,10 +30,8 @@ give_up(struct sandbox *sb, const struct err *why)
 {
 	if (sb->fault.code == 0)
 		sb->fault = *why;
-	if (!sb->ordered) {
+	if (!sb->ordered)
 		log_line("spare %s: %s", sb->name, why->text);
-		spares_refill(sb->all, LIMIT_SPARE_RETRY_MS); /* the next may fail like this one */
-	}
 	sandbox_kill(sb, SANDBOX_REASON_SPAWN_FAILED);
 }
 
@@ -133,9 +131,7 @@ order_give(struct sandbox *sb, struct err *err)
 		[SPAWN_FD_CHANNEL] = sb->relay.channel};
 
 	r = spawn_order_send(sb->sock, &order, fds, err);
-	if (r == 0)
-		(void)close(take_fd(&sb->relay.channel)); /* on its way to the agent */
-	return r;
+	return r == 0 ? relay_agent_starts(&sb->relay, err) : r;
 }
 
 /* A spare that is ordered and ready becomes a sandbox. */

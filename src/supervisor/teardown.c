@@ -212,7 +212,6 @@ void
 on_relay_died(struct ev_loop *loop, ev_io *w, int events)
 {
 	struct sandbox *sb = container_of(w, struct sandbox, relay_died);
-
 	int status;
 
 	(void)events;
@@ -244,6 +243,9 @@ sandbox_kill(struct sandbox *sb, enum sandbox_reason reason)
 
 	if (sb->phase >= PHASE_KILLING)
 		return;
+	/* A spare that is lost is replaced, not at once: the next may fail like this one. */
+	if (!sb->ordered && !all->stopping)
+		spares_refill(all, LIMIT_SPARE_RETRY_MS);
 	sb->reason = reason;
 	sb->kill_us = clock_mono_us();
 	ev_timer_stop(all->loop, &sb->timer);
