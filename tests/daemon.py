@@ -13,6 +13,7 @@ its own control groups, so that several can run beside each other and what is le
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import itertools
 import json
@@ -106,7 +107,8 @@ class Client:
             body = json.dumps(body).encode()
             sent.setdefault("Content-Type", "application/json")
         try:
-            connection.request(method, path, body, sent)
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                connection.request(method, path, body, sent)  # a refusal may come before all was sent
             got = connection.getresponse()
             return Answer(got.status, {k.lower(): v for k, v in got.getheaders()}, got.read())
         finally:
@@ -118,11 +120,11 @@ class Client:
         return answer
 
     def exec(self, sandbox: str, command: str | list[str], timeout_s: float = 90.0, **fields: Any) -> dict[str, Any]:
-        """The whole answer, also of a timeout (504) and of a sandbox that ended meanwhile."""
+        """The whole answer, also of a timeout (504) and of a sandbox that ended meanwhile; `http` is its status."""
         key = "cmd" if isinstance(command, str) else "argv"
         done = self.request("POST", f"/v1/sandboxes/{sandbox}/exec", {key: command, **fields}, timeout_s=timeout_s)
         answer: dict[str, Any] = done.json
-        answer["status"] = done.status
+        answer["http"] = done.status
         return answer
 
     def write(self, sandbox: str, path: str, data: bytes, mode: str = "644") -> Answer:
@@ -135,7 +137,7 @@ class Client:
         return self.request("GET", f"/v1/sandboxes/{sandbox}" + ("?ended=1" if ended else ""))
 
     def list(self) -> list[dict[str, Any]]:
-        answer: list[dict[str, Any]] = self.request("GET", "/v1/sandboxes?limit=200").expect(200).json
+        answer: list[dict[str, Any]] = self.request("GET", "/v1/sandboxes?limit=200").expect(200).json["items"]
         return answer
 
     def kill(self, sandbox: str) -> Answer:
@@ -185,12 +187,13 @@ class Holdings:
 
 
 def role(pid: int) -> str:
-    """supervisor, engine, api, relay, config; agent for PID 1 of a sandbox; guest for what runs below it."""
+    """supervisor, engine, api, relay, config; agent for PID 1 of a sandbox, spare for what waits to become one; guest below."""
     name = os.path.basename(link(f"/proc/{pid}/exe"))
-    if name.startswith("demilune-"):
-        return name.removeprefix("demilune-")
     inside = [line.split()[1:] for line in read(f"/proc/{pid}/status").splitlines() if line.startswith("NSpid:")]
-    return "agent" if inside and len(inside[0]) > 1 and inside[0][-1] == "1" else "guest"
+    first = bool(inside) and len(inside[0]) > 1 and inside[0][-1] == "1"
+    if name.startswith("demilune-"):
+        return "spare" if first else name.removeprefix("demilune-")
+    return "agent" if first else "guest"
 
 
 def namespaces_of(pid: int) -> set[str]:

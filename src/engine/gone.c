@@ -208,9 +208,11 @@ sandbox_ended(struct sandbox *s, const struct msg_gone *m, bool proof_known)
 	struct msg_gone gone = *m; /* *m may be s->gone */
 	struct err err;
 
-	if (before != SANDBOX_STATE_STOPPING)
-		s->reason = gone.reason != SANDBOX_REASON_NONE ? gone.reason
-							       : SANDBOX_REASON_KILLED;
+	/* The supervisor saw what came first: that the agent is lost may be how a TTL or a lack of memory looks from here. */
+	if (gone.reason != SANDBOX_REASON_NONE)
+		s->reason = gone.reason;
+	else if (before != SANDBOX_STATE_STOPPING)
+		s->reason = SANDBOX_REASON_KILLED;
 	s->proof = gone.proof;
 	s->usage = gone.usage;
 	s->residue = proof_known && !proof_is_zero(&gone.proof);
