@@ -119,6 +119,7 @@ SUITES: dict[str, Callable[[Context], Result]] = {
     "template": tap(["/usr/bin/python3", "tests/template/test_template.py", "{build}/src/template/demilune-template",
                      "{state}"]),
     "escape": pytest("tests/escape"),
+    "scenario": tap(["/usr/bin/python3", "tests/scenario/run.py"]),
     "cli": pytest("tests/cli"),
     "demo": tap(["/usr/bin/python3", "tests/demo/test_demo.py", "{state}"]),
 }

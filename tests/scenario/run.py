@@ -408,7 +408,10 @@ def play(daemon: Daemon, lines: list[Line]) -> str:
         return str(wrong)
     finally:
         if not daemon.ended():
-            wait_until("all sandboxes of the scenario can be ended", lambda: clear(daemon), 15)
+            try:
+                wait_until("all sandboxes of the scenario can be ended", lambda: clear(daemon), 15)
+            except AssertionError as left:
+                raise AssertionError(f"{left}\n{daemon.log()[-1500:]}") from left
 
 
 def clear(daemon: Daemon) -> bool:

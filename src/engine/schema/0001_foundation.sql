@@ -60,10 +60,11 @@ CREATE TABLE task (
 CREATE INDEX task_by_tenant ON task (tenant, seq);
 CREATE INDEX task_explicit ON task (tenant) WHERE state = 'open' AND implicit = 0;
 
+-- Columns in the order of the key: else quick_check of SQLite 3.40.1 finds "NULL value in label.task" where there is none.
 CREATE TABLE label (
-	task INTEGER NOT NULL REFERENCES task (seq),
 	key TEXT NOT NULL,
 	value TEXT NOT NULL,
+	task INTEGER NOT NULL REFERENCES task (seq),
 	PRIMARY KEY (key, value, task)
 ) STRICT, WITHOUT ROWID;
 
