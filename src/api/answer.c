@@ -284,9 +284,10 @@ request_event(struct request *req, const char *name)
 	auto_buf struct buf frame;
 
 	buf_init(&frame, LIMIT_ANSWER_BYTES);
-	must(json_out_end(&req->out) == 0);
-	must(sse_frame(&frame, name, buf_view(&req->text)) == 0);
-	request_stream_add(req, buf_view(&frame));
+	if (json_out_end(&req->out) < 0 || sse_frame(&frame, name, buf_view(&req->text)) < 0)
+		conn_close(req->conn); /* no memory for it; the peer sees that the stream is cut */
+	else
+		request_stream_add(req, buf_view(&frame));
 }
 
 void
