@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <termios.h>
 
@@ -117,6 +117,12 @@ become(const struct command *c)
 	if (sigprocmask(SIG_SETMASK, &none, NULL) < 0 || setsid() < 0)
 		return errno;
 	if (j->start.pty && ioctl(0, TIOCSCTTY, 0) < 0)
+		return errno;
+	/*
+	 * A hundred programs that spin must not keep PID 1 and the reaper from ending them. Among
+	 * themselves programs see no difference, and none may raise its priority again.
+	 */
+	if (setpriority(PRIO_PROCESS, 0, AGENT_NICE) < 0)
 		return errno;
 	r = drop_all(&j->agent->drop, j->start.uid);
 	if (r < 0)

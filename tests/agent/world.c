@@ -539,12 +539,13 @@ world_until(struct world *w, struct result *r, bool (*done)(const struct result 
 static void
 send_input(struct world *w, struct result *r, struct view in)
 {
-	for (; in.n > 0; in = view_skip(in, 32768)) {
+	for (; in.n > 0 && r->session >= 0; in = view_skip(in, 32768)) {
 		SESSION_SEND(r, IN, in, {.data = view_of(in.p, in.n < 32768 ? in.n : 32768)});
 		(void)w;
 		take_session(r);
 	}
-	SESSION_SEND(r, IN_END, in_end, {0});
+	if (r->session >= 0)
+		SESSION_SEND(r, IN_END, in_end, {0});
 }
 
 void

@@ -11,7 +11,7 @@
 
 #include <sys/types.h>
 
-enum { ENTRIES_MAX = 12, GAPS_MAX = 16 };
+enum { ENTRIES_MAX = 8, GAPS_MAX = 16 };
 
 struct world {
 	pid_t agent, relay; /* 0 = ended and reaped */
