@@ -236,7 +236,7 @@ end_all(struct reaper *r)
 
 	(void)sigemptyset(&child);
 	(void)sigaddset(&child, SIGCHLD);
-	for (;;) {
+	for (unsigned quiet = 0; quiet < 2;) {
 		bool alive = false;
 
 		if (!each_child("/proc/thread-self/children", on_child, &alive)) {
@@ -246,8 +246,12 @@ end_all(struct reaper *r)
 			 */
 			(void)kill(-1, SIGKILL);
 		}
-		if (!alive && !reap(r))
-			return;
+		/* A list that changes under the reader can miss one: two without any are believed. */
+		quiet = alive ? 0 : quiet + 1;
+		if (quiet == 2 && reap(r))
+			quiet = 0;
+		if (quiet > 0)
+			continue;
 		/* Blocked, so kept: a death since the last round ends the wait at once. */
 		(void)sigtimedwait(&child, NULL, &pause);
 	}

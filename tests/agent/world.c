@@ -40,6 +40,16 @@ write_text(const char *path, const char *text)
 	need(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text), path);
 }
 
+/*
+ * A cpu group beside the pids group, as every sandbox has one: what runs inside must compete with itself
+ * only, and not with what else this machine does.
+ */
+static void
+cpu_path(const struct world *w, const char *file, char *ret, size_t n)
+{
+	(void)snprintf(ret, n, "/sys/fs/cgroup/cpu%s%s", strrchr(w->cgroup, '/'), file);
+}
+
 static void
 cgroup_make(struct world *w, unsigned pids)
 {
@@ -50,6 +60,10 @@ cgroup_make(struct world *w, unsigned pids)
 	(void)snprintf(path, sizeof(path), "%s/pids.max", w->cgroup);
 	(void)snprintf(text, sizeof(text), "%u", pids);
 	write_text(path, text);
+	cpu_path(w, "", path, sizeof(path));
+	need(mkdir(path, 0755) == 0 || errno == EEXIST, path);
+	cpu_path(w, "/cpu.shares", path, sizeof(path));
+	write_text(path, "65536");
 }
 
 enum { RELAY_UID = 64103 };
@@ -105,6 +119,8 @@ agent_child(const struct world *w, const char *exe, int channel)
 	need(program >= 0, exe);
 	if (w->cgroup[0] != '\0') {
 		(void)snprintf(path, sizeof(path), "%s/cgroup.procs", w->cgroup);
+		write_text(path, "0");
+		cpu_path(w, "/cgroup.procs", path, sizeof(path));
 		write_text(path, "0");
 	}
 	mounts_make();
@@ -197,6 +213,14 @@ world_open(struct world *w)
 	assert_int_equal(m.type, MSG_RELAY_READY);
 }
 
+/* Its last processes may still be on their way out. */
+static void
+group_remove(const char *path)
+{
+	for (int i = 0; i < 200 && rmdir(path) < 0 && errno == EBUSY; i++)
+		(void)usleep(10000);
+}
+
 void
 world_stop(struct world *w)
 {
@@ -216,9 +240,13 @@ world_stop(struct world *w)
 		(void)kill(w->agent, SIGCONT);
 		need(waitpid(w->agent, &status, 0) == w->agent, "the agent's end");
 	}
-	if (w->cgroup[0] != '\0')
-		for (int i = 0; i < 100 && rmdir(w->cgroup) < 0; i++)
-			(void)usleep(10000);
+	if (w->cgroup[0] != '\0') {
+		char cpu[128];
+
+		cpu_path(w, "", cpu, sizeof(cpu));
+		group_remove(w->cgroup);
+		group_remove(cpu);
+	}
 }
 
 int
