@@ -79,7 +79,10 @@ compose(const struct client *c, const struct ask *ask, struct buf *out)
 	}
 	if (ask->type != NULL) {
 		http_write_field(&w, "Content-Type", view_str(ask->type));
-		http_write_length(&w, ask->body_bytes != 0 ? ask->body_bytes : ask->body.n);
+		if (ask->feed != NULL)
+			http_write_chunked(&w);
+		else
+			http_write_length(&w, ask->body_bytes != 0 ? ask->body_bytes : ask->body.n);
 	} else if (ask->method == HTTP_POST || ask->method == HTTP_PUT) {
 		http_write_length(&w, 0);
 	}
@@ -134,6 +137,28 @@ send_file(struct exchange *x, const struct ask *ask, struct err *err)
 		left -= (uint64_t)n;
 	}
 	return 0;
+}
+
+int
+exchange_send(struct exchange *x, struct view piece, struct err *err)
+{
+	char head[HTTP_CHUNK_HEAD];
+	int r;
+
+	if (piece.n == 0)
+		return 0;
+	r = send_all(x, view_of(head, http_chunk_head(piece.n, head)), err);
+	if (r == 0)
+		r = send_all(x, piece, err);
+	return r == 0 ? send_all(x, view_str("\r\n"), err) : r;
+}
+
+static int
+send_chunks(struct exchange *x, const struct ask *ask, struct err *err)
+{
+	int r = ask->feed(x, ask->arg, err);
+
+	return r == 0 ? send_all(x, view_str("0\r\n\r\n"), err) : r;
 }
 
 /* ---- receiving ---- */
@@ -326,7 +351,9 @@ exchange_begin(struct exchange *x, const struct ask *ask, struct err *err)
 	r = place_connect(&x->client->place, &x->fd, err);
 	if (r == 0)
 		r = send_all(x, buf_view(&out), err);
-	if (r == 0 && ask->body_bytes != 0)
+	if (r == 0 && ask->feed != NULL)
+		r = send_chunks(x, ask, err);
+	else if (r == 0 && ask->body_bytes != 0)
 		r = send_file(x, ask, err);
 	return r < 0 ? r : read_heads(x, ask, err);
 }

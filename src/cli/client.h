@@ -23,6 +23,8 @@ struct client {
 void client_init(struct client *c);
 void client_done(struct client *c);
 
+struct exchange;
+
 struct ask {
 	enum http_method method;
 	struct view target;
@@ -31,6 +33,9 @@ struct ask {
 	struct view body;
 	int body_fd; /* used instead of body when body_bytes is not 0 */
 	uint64_t body_bytes;
+	/* Used instead of both: sends the body by exchange_send, in chunks. */
+	int (*feed)(struct exchange *x, void *arg, struct err *err);
+	void *arg;
 	const char *ws_key; /* asks for a WebSocket */
 };
 
@@ -63,6 +68,9 @@ exchange_cleanup(struct exchange *x)
  */
 int exchange_open(
 	struct client *c, const struct ask *ask, struct exchange *ret, struct err *err) MUST_CHECK;
+
+/* For ask.feed: 0; 1: the daemon answers already, so nothing more is to be sent; negative. */
+int exchange_send(struct exchange *x, struct view piece, struct err *err) MUST_CHECK;
 
 /* 1: *ret_piece is the next piece of the body, borrowed until the next call; 0: it is complete. */
 int exchange_next(struct exchange *x, struct view *ret_piece, struct err *err) MUST_CHECK;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `demilune sandbox cp`: one file in or out. The name of a file that comes out is chosen by the person, never by the
+ * `demilune sandbox cp`: a file, or with -r a directory, in or out. The name of a file that comes out is chosen by the person, never by the
  * sandbox; it arrives under a temporary name beside it, without execute bits, and is renamed when it is complete.
  */
 #include "cli/answer.h"
 #include "cli/request.h"
+#include "cli/tree.h"
 #include "lib/base/fd.h"
 #include "lib/base/hex.h"
 
@@ -161,6 +162,64 @@ copy_out(struct cli *cli, const struct side *from, const char *to, struct err *e
 	return r < 0 ? r : receive_as(&x, path, err);
 }
 
+/* ---- trees: what is in one directory goes into the other, which is made if it is not there ---- */
+
+static void
+tree_target(const struct side *s, const char *what, struct buf *ret)
+{
+	buf_init(ret, TARGET_BYTES);
+	buf_addf(ret, "/v1/sandboxes/%s/fs/%s?path=", s->sandbox, what);
+	target_add(ret, s->path);
+}
+
+static int
+tree_in(struct cli *cli, const char *from, const struct side *to, struct err *err)
+{
+	json_t *made auto_json = NULL, *answer auto_json = NULL;
+	auto_buf struct buf mkdir = {0}, target = {0};
+	struct stat st;
+	struct ask ask = {.method = HTTP_PUT,
+		.type = "application/x-tar",
+		.feed = tree_send,
+		.arg = (void *)(uintptr_t)from};
+	int r;
+
+	if (stat(from, &st) < 0)
+		return err_errno(err, "%.120s", from);
+	if (!S_ISDIR(st.st_mode))
+		return err_set(err, -ENOTDIR, "%.120s is not a directory; leave -r out", from);
+	tree_target(to, "mkdir", &mkdir);
+	tree_target(to, "tree", &target);
+	r = client_send(&cli->client, HTTP_POST, buf_view(&mkdir), view_of(NULL, 0), &made, err);
+	if (r < 0)
+		return r;
+	ask.target = buf_view(&target);
+	return client_json(&cli->client, &ask, &answer, err);
+}
+
+static int
+tree_out(struct cli *cli, const struct side *from, const char *to, struct err *err)
+{
+	auto_exchange struct exchange x = {0};
+	auto_buf struct buf target = {0};
+	unsigned left = 0;
+	int dir auto_fd = -1;
+	int r;
+
+	tree_target(from, "tree", &target);
+	r = exchange_open(&cli->client,
+		&(struct ask){.method = HTTP_GET, .target = buf_view(&target)}, &x, err);
+	if (r < 0)
+		return r;
+	if (mkdir(to, 0777) < 0 && errno != EEXIST)
+		return err_errno(err, "cannot make %.120s", to);
+	dir = open(to, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return err_errno(err, "%.120s", to);
+	r = tree_receive(&x, dir, &left, err);
+	return r < 0 ? r : left != 0;
+}
+
 int
 verb_sandbox_cp(struct cli *cli, struct err *err)
 {
@@ -174,6 +233,9 @@ verb_sandbox_cp(struct cli *cli, struct err *err)
 	if ((from.sandbox[0] != '\0') == (to.sandbox[0] != '\0'))
 		return err_set(err, -EINVAL,
 			"one side must be in a sandbox (SANDBOX:/PATH) and one local");
+	if (args_has(&cli->args, OPT_TREE))
+		return from.sandbox[0] != '\0' ? tree_out(cli, &from, to.path, err)
+					       : tree_in(cli, from.path, &to, err);
 	return from.sandbox[0] != '\0' ? copy_out(cli, &from, to.path, err)
 				       : copy_in(cli, from.path, &to, err);
 }

@@ -113,6 +113,32 @@ def test_files(run: Run, tmp_path: Path) -> None:
     assert b"0 processes" in run("sandbox", "kill", sandbox).stdout
 
 
+def test_trees(run: Run, tmp_path: Path) -> None:
+    sandbox = text(run("sandbox", "create", "--tenant", "acme"))
+    top = tmp_path / "in"
+    (top / "a/b").mkdir(parents=True)
+    (top / "a/b/data").write_bytes(os.urandom(700_001))
+    (top / "a/run.sh").write_text("echo ran\n")
+    (top / "a/run.sh").chmod(0o755)
+    (top / "empty").mkdir()
+    (top / "a/link").symlink_to("b/data")
+    run("sandbox", "cp", "-r", str(top), f"{sandbox}:/work/new/place")
+    assert text(run("sandbox", "exec", sandbox, "sh", "-c", "cd /work/new/place; a/run.sh; readlink a/link; ls")) == (
+        "ran\nb/data\na\nempty")
+    out = tmp_path / "out"
+    run("sandbox", "cp", "-r", f"{sandbox}:/work/new/place", str(out))
+    assert sorted(str(p.relative_to(out)) for p in out.rglob("*")) == ["a", "a/b", "a/b/data", "a/link", "a/run.sh", "empty"]
+    assert (out / "a/b/data").read_bytes() == (top / "a/b/data").read_bytes()
+    assert os.readlink(out / "a/link") == "b/data" and (out / "a/run.sh").stat().st_mode & 0o111 == 0
+    run("sandbox", "exec", sandbox, "ln", "-s", "/etc/passwd", "/work/new/place/evil")
+    done = run("sandbox", "cp", "-r", f"{sandbox}:/work/new/place", str(out), code=1)
+    assert b"left out, it leads out of the tree: evil -> /etc/passwd" in done.stderr and not os.path.lexists(out / "evil")
+    os.mkfifo(top / "pipe")
+    run("sandbox", "cp", "-r", str(top), f"{sandbox}:/work/new", code=1)
+    run("sandbox", "cp", "-r", str(top / "a/run.sh"), f"{sandbox}:/work/new", code=1)
+    run("sandbox", "kill", sandbox)
+
+
 def test_pause(run: Run) -> None:
     sandbox = text(run("sandbox", "create", "--tenant", "acme"))
     run("sandbox", "pause", sandbox)

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
 import re
 import subprocess
+import tarfile
 import time
 from pathlib import Path
 from typing import Any
@@ -229,7 +231,8 @@ def test_token_files_of_other_kinds(fake: Fake, tmp_path: Path) -> None:
     "http://127.0.0.1:0", "http://127.0.0.1:65536", "http://127.0.0.1:80/v1", "http://127.0.0.1:80@evil.org",
     "http://127.0.0.1:80.evil.org", "http://u:p@127.0.0.1:80", "http://127.0.0.1:080", "http://localhost.evil.org:80", ""])
 def test_urls_that_would_leak_the_token(fake: Fake, url: str) -> None:
-    fake.run("sandbox", "list", "--api", url, env={"DEMILUNE_TOKEN": "dml_x"}, code=2 if url == "" else 1)
+    done = fake.run("sandbox", "list", "--api", url, env={"DEMILUNE_TOKEN": "dml_x"}, code=2 if url == "" else 1)
+    assert b"must not" in done.stderr
 
 
 def test_no_daemon(fake: Fake, tmp_path: Path) -> None:
@@ -366,6 +369,84 @@ def test_a_copy_that_breaks_off_leaves_what_was(fake: Fake, tmp_path: Path) -> N
 def test_copies_that_cannot_be(fake: Fake, pair: tuple[str, str]) -> None:
     fake.run("sandbox", "cp", *pair, code=1)
     assert fake.seen == []
+
+
+def archive(*entries: tarfile.TarInfo, data: bytes = b"evil") -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for entry in entries:
+            if entry.isreg():
+                entry.size = len(data)
+            tar.addfile(entry, io.BytesIO(data))
+    return out.getvalue()[:sum(512 + (-(-e.size // 512) * 512 if e.isreg() else 0) for e in entries) + 1024]
+
+
+def entry(name: str, kind: bytes = tarfile.REGTYPE, target: str = "", mode: int = 0o644) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname, info.mode = kind, target, mode
+    return info
+
+
+def serve_tree(fake: Fake, data: bytes) -> None:
+    def answer(h: Handler, s: Seen) -> None:
+        h.stream("application/x-tar")
+        for at in range(0, len(data), 333):
+            h.chunk(data[at:at + 333])
+        h.end()
+
+    fake.on("GET", f"{FS}/tree", answer)
+
+
+def names(top: Path) -> list[str]:
+    return sorted(str(p.relative_to(top)) for p in top.rglob("*"))
+
+
+def test_a_tree_comes_out(fake: Fake, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    serve_tree(fake, archive(entry("d", tarfile.DIRTYPE, mode=0o755), entry("d/f", mode=0o6777),
+                             entry("d/l", tarfile.SYMTYPE, "f"), entry("up", tarfile.SYMTYPE, "../../etc/passwd")))
+    done = fake.run("sandbox", "cp", "-r", f"{SANDBOX}:/work", str(out), code=1)
+    assert b"up -> ../../etc/passwd" in done.stderr and names(out) == ["d", "d/f", "d/l"]
+    assert (out / "d/f").stat().st_mode & 0o7111 == 0
+
+
+@pytest.mark.parametrize("entries", [
+    [entry("../escape")], [entry("/tmp/escape")], [entry("a/../../escape")],
+    [entry("l", tarfile.SYMTYPE, "d"), entry("l/escape")],
+    [entry("d", tarfile.DIRTYPE), entry("l", tarfile.SYMTYPE, "d"), entry("l/escape")],
+    [entry("d", tarfile.DIRTYPE), entry("d/x", tarfile.DIRTYPE), entry("l", tarfile.SYMTYPE, "d"), entry("l/x/escape")],
+    [entry("h", tarfile.LNKTYPE, "/etc/passwd")], [entry("p", tarfile.FIFOTYPE)], [entry("c", tarfile.CHRTYPE)],
+    [entry("no/parent/escape")]])
+def test_trees_that_would_escape(fake: Fake, tmp_path: Path, entries: list[tarfile.TarInfo]) -> None:
+    out = tmp_path / "out"
+    serve_tree(fake, archive(*entries))
+    fake.run("sandbox", "cp", "-r", f"{SANDBOX}:/work", str(out), code=1)
+    assert not [n for n in names(tmp_path) if n.endswith(("escape", "/h", "/p", "/c"))]
+
+
+def test_a_tree_is_not_written_through_links_that_are_there(fake: Fake, tmp_path: Path) -> None:
+    out, victim = tmp_path / "out", tmp_path / "victim"
+    out.mkdir()
+    victim.mkdir()
+    (victim / "file").write_bytes(b"mine")
+    (out / "f").symlink_to(victim / "file")
+    (out / "d").symlink_to(victim)
+    serve_tree(fake, archive(entry("f")))
+    fake.run("sandbox", "cp", "-r", f"{SANDBOX}:/work", str(out))
+    assert (out / "f").read_bytes() == b"evil" and not (out / "f").is_symlink()
+    for entries in ([entry("d", tarfile.DIRTYPE)], [entry("d/file")]):
+        serve_tree(fake, archive(*entries))
+        fake.run("sandbox", "cp", "-r", f"{SANDBOX}:/work", str(out), code=1)
+    assert (victim / "file").read_bytes() == b"mine" and names(victim) == ["file"]
+
+
+def test_a_tree_that_breaks_off(fake: Fake, tmp_path: Path) -> None:
+    data = archive(entry("a"), entry("b"))
+    for cut in (1, 100, 512, 513, 1024, len(data) - 1, len(data) - 512, len(data) - 1024):
+        serve_tree(fake, data[:cut])
+        fake.run("sandbox", "cp", "-r", f"{SANDBOX}:/work", str(tmp_path / "out"), code=1)
+    serve_tree(fake, data)
+    fake.run("sandbox", "cp", "-r", f"{SANDBOX}:/work", str(tmp_path / "out"))
 
 
 # ---- the shell's terminal ----

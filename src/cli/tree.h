@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Trees of `cp -r` on the person's side, as strict ustar. Going in, the directory is read without following a
+ * link. Coming out, the archive is a stranger's: everything is made below one directory descriptor, no link is
+ * followed, neither one that the archive made nor one that was there; files get no execute bits, nothing gets a set-id bit,
+ * and links that lead out of the tree are left out and told.
+ */
+#pragma once
+
+#include "cli/client.h"
+
+/* Sends what is in the directory: the feed of an ask, `arg` is its path (char *). */
+int tree_send(struct exchange *x, void *arg, struct err *err) MUST_CHECK;
+
+/* Unpacks the answer into the directory; *ret_left counts what was left out. */
+int tree_receive(struct exchange *x, int dir, unsigned *ret_left, struct err *err) MUST_CHECK;
