@@ -151,7 +151,7 @@ op_stat(int root, struct job *j)
 		return fd;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	entry_send(view_of(NULL, 0), &st);
+	entry_send(view_str(""), &st);
 	return 0;
 }
 

@@ -316,6 +316,7 @@ ends(void **state)
 	b.p[512 + 600] = 1; /* in the padding */
 	assert_int_equal(read_all(buf_view(&b), &wide, 4096, &n), -EBADMSG);
 	b.p[512 + 600] = 0;
+	assert_true(b.p != NULL && b.n > 1024);
 	memmove(b.p + 512, b.p, 512);
 	memset(b.p, 0, 512); /* an entry behind a zero block */
 	assert_int_equal(read_all(buf_view(&b), &wide, 4096, &n), -EBADMSG);
