@@ -143,6 +143,7 @@ main(void)
 	uint64_t rounds = setting("rounds=", 200), execs = setting("execs=", 20), live = setting("live=", 0);
 
 	log_name("bench");
+	(void)setvbuf(stdout, NULL, _IOLBF, 0); /* whole lines, between those of the other processes */
 	kill_sandbox(create()); /* the template is mounted and the caches are warm */
 	for (uint64_t i = 0; i < live; i++)
 		(void)create();
@@ -164,7 +165,6 @@ main(void)
 		tell("kill_with_proof", began);
 	}
 	(void)printf("{\"what\": \"end\"}\n");
-	(void)fflush(stdout);
 	for (;;)
 		(void)poll(NULL, 0, 1000); /* the supervisor ends us */
 }
