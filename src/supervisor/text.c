@@ -58,7 +58,7 @@ text_list_has(struct view list, uint8_t separator, const char *item)
 {
 	size_t from = 0;
 
-	for (size_t i = 0; i <= list.n; i++) {
+	for (size_t i = 0; list.n != 0 && i <= list.n; i++) {
 		if (i < list.n && list.p[i] != separator)
 			continue;
 		if (view_is(view_of(list.p + from, i - from), item))
