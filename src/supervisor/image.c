@@ -64,7 +64,8 @@ image_is(int image, const uint8_t digest[SHA256_BYTES])
 static int
 mount_source(const char *source, struct err *err)
 {
-	const struct mount_option options[] = {{"source", source}};
+	/* "ro" is about the device, which would else be opened for writing. */
+	const struct mount_option options[] = {{"source", source}, {"ro", NULL}};
 
 	return mount_new("erofs", options, ARRAY_LEN(options), ATTRS, err);
 }
@@ -101,20 +102,26 @@ loop_take(int image, int *ret_fd, struct err *err)
 }
 
 int
-image_mount(int image, struct err *err)
+image_mount_loop(int image, struct err *err)
 {
 	auto_fd int loop = -1;
 	char source[32];
-	int r, number;
+	int number = loop_take(image, &loop, err);
 
-	/* Not by name: this is the file that was checked, and mount tables show no path of the host. */
-	(void)snprintf(source, sizeof(source), "/proc/self/fd/%d", image);
-	r = mount_source(source, err);
-	if (r != -ENOTBLK)
-		return r;
-	number = loop_take(image, &loop, err);
 	if (number < 0)
 		return number;
 	(void)snprintf(source, sizeof(source), "/dev/loop%d", number);
 	return mount_source(source, err);
+}
+
+int
+image_mount(int image, struct err *err)
+{
+	char source[32];
+	int r;
+
+	/* Not by name: this is the file that was checked, and mount tables show no path of the host. */
+	(void)snprintf(source, sizeof(source), "/proc/self/fd/%d", image);
+	r = mount_source(source, err);
+	return r == -ENOTBLK ? image_mount_loop(image, err) : r;
 }

@@ -23,3 +23,6 @@ bool image_is(int image, const uint8_t digest[SHA256_BYTES]);
  * mount. Owned by the caller.
  */
 int image_mount(int image, struct err *err) MUST_CHECK;
+
+/* The second way alone. */
+int image_mount_loop(int image, struct err *err) MUST_CHECK;

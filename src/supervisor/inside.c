@@ -113,7 +113,7 @@ descriptors_arrange(const struct spawn_kit *kit, int sock, struct err *err)
 
 /*
  * Enters the v1 groups. A process that writes "0" to `tasks` moves itself alone: unlike cgroup.procs this takes
- * no lock that waits for an RCU grace period (measured: 8 ms, docs/decisions/0002-container-speed.md).
+ * no lock that waits for an RCU grace period (measured: 5 to 14 ms, docs/decisions/0002-container-speed.md).
  */
 static int
 cgroups_enter(const struct spawn_kit *kit, struct err *err)
