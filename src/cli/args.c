@@ -177,7 +177,7 @@ static int
 read_option(struct args *a, int argc, char **argv, int *i, struct err *err)
 {
 	const char *word = argv[*i], *value = NULL;
-	enum option o;
+	enum option o = OPTIONS;
 	int r;
 
 	if (word[1] != '-' && word[1] != '\0' && word[2] != '\0') {

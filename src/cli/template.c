@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `demilune template`. Building and importing need root and happen in demilune-template, which this becomes. Listing
- * asks the daemon, because what counts is what it can use.
+ * asks the daemon, because what counts is what it can use; with --state it becomes demilune-template too, which reads
+ * the files.
  */
 #include "cli/answer.h"
 #include "cli/program.h"
@@ -21,7 +22,11 @@ hand_over(struct cli *cli, const char *verb, struct err *err)
 	size_t n = 1;
 
 	for (size_t i = 0; i < a->n_given; i++) {
-		argv[n++] = (char *)(uintptr_t)args_option(a->given[i].option)->name;
+		enum option o = a->given[i].option;
+
+		if (o != OPT_STATE && o != OPT_SOURCE && o != OPT_PLACE)
+			continue;
+		argv[n++] = (char *)(uintptr_t)args_option(o)->name;
 		argv[n++] = (char *)(uintptr_t)a->given[i].text;
 	}
 	argv[n++] = (char *)(uintptr_t)verb;
@@ -64,9 +69,12 @@ verb_template_list(struct cli *cli, struct err *err)
 		{"DIGEST", false, 23}, {"DESCRIPTION", false, 60}};
 	json_t *list auto_json = NULL;
 	auto_table struct table t;
-	int r = client_get(&cli->client, view_str("/v1/templates"), &list, err);
+	int r;
 
 	table_init(&t, columns, ARRAY_LEN(columns));
+	if (args_has(&cli->args, OPT_STATE))
+		return hand_over(cli, "list", err);
+	r = client_get(&cli->client, view_str("/v1/templates"), &list, err);
 	if (r < 0)
 		return r;
 	if (args_has(&cli->args, OPT_JSON))
@@ -100,6 +108,8 @@ verb_template_show(struct cli *cli, struct err *err)
 
 	buf_init(&target, TARGET_BYTES);
 	buf_init(&text, TARGET_BYTES);
+	if (args_has(&cli->args, OPT_STATE))
+		return hand_over(cli, "show", err);
 	buf_add_str(&target, "/v1/templates/");
 	target_add(&target, cli->args.rest[0]);
 	r = client_get(&cli->client, buf_view(&target), &row, err);

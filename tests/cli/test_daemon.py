@@ -36,7 +36,7 @@ def environment(daemon: Daemon, **more: str) -> dict[str, str]:
 @pytest.fixture
 def run(daemon: Daemon) -> Run:
     def call(*args: str, code: int = 0, input: bytes = b"", **env: str) -> subprocess.CompletedProcess[bytes]:
-        done = subprocess.run([str(BINARY), *args], env=environment(daemon, **env), input=input, capture_output=True,
+        done = subprocess.run([str(BINARY), *args], env=environment(daemon) | env, input=input, capture_output=True,
                               timeout=60, check=False)
         assert done.returncode == code, (done.returncode, done.stdout[-2000:], done.stderr[-2000:])
         return done
@@ -174,10 +174,17 @@ def test_tokens(daemon: Daemon, run: Run) -> None:
     run("sandbox", "list", DEMILUNE_API=url, DEMILUNE_TOKEN=token, code=1)
 
 
-def test_templates_and_doctor(run: Run) -> None:
+def test_templates_and_doctor(run: Run, tmp_path: Path) -> None:
     assert "code-interpreter" in text(run("template", "list"))
     assert "/work" in text(run("template", "show", "ubuntu-24.04"))
     run("template", "show", "none", code=1)
+    state = os.environ["DEMILUNE_STATE"]
+    nowhere = {"DEMILUNE_SOCKET": "/nonexistent"}
+    assert "code-interpreter" in text(run("template", "list", "--state", state, **nowhere))
+    assert json.loads(run("template", "show", "python", "--state", state, **nowhere).stdout)["digest"]
+    run("template", "list", code=1, **nowhere)
+    assert b"demilune-template" in run("template", "build", "no-such-template", "--state", str(tmp_path), "--source",
+                                       "/nonexistent", code=1).stderr
     checks = json.loads(run("doctor", "--json").stdout)
     assert {c["state"] for c in checks if c["needed"]} == {"ok"}
 
