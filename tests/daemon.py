@@ -14,13 +14,16 @@ its own control groups, so that several can run beside each other and what is le
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import http.client
 import itertools
 import json
 import os
+import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -34,6 +37,9 @@ from urllib.parse import quote
 BUILD = Path(os.environ.get("DEMILUNE_BUILD", "build"))
 STATE = Path(os.environ.get("DEMILUNE_STATE", "state"))
 CGROUPS = ("memory", "pids", "cpu", "cpuacct", "freezer", "")  # controllers of version 1; "" is version 2
+NAMESPACES = ("mnt", "pid", "net", "ipc", "uts", "user", "cgroup")
+NAMESPACE = re.compile(rf"({'|'.join(NAMESPACES)}):\[\d+\]$")
+NS_GET_ID = 0x8008B70D
 serial = itertools.count()
 
 
@@ -136,7 +142,7 @@ class Client:
     def get(self, sandbox: str, ended: bool = False) -> Answer:
         return self.request("GET", f"/v1/sandboxes/{sandbox}" + ("?ended=1" if ended else ""))
 
-    def list(self) -> list[dict[str, Any]]:
+    def sandboxes(self) -> list[dict[str, Any]]:
         answer: list[dict[str, Any]] = self.request("GET", "/v1/sandboxes?limit=200").expect(200).json["items"]
         return answer
 
@@ -187,7 +193,7 @@ class Holdings:
 
 
 def role(pid: int) -> str:
-    """supervisor, engine, api, relay, config; agent for PID 1 of a sandbox, spare for what waits to become one; guest below."""
+    """supervisor, engine, api, relay, config; agent for PID 1 of a sandbox, spare for what may become one, else guest."""
     name = os.path.basename(link(f"/proc/{pid}/exe"))
     inside = [line.split()[1:] for line in read(f"/proc/{pid}/status").splitlines() if line.startswith("NSpid:")]
     first = bool(inside) and len(inside[0]) > 1 and inside[0][-1] == "1"
@@ -196,8 +202,25 @@ def role(pid: int) -> str:
     return "agent" if first else "guest"
 
 
+def namespace_name(path: Path | str) -> str:
+    """Kind and identity of a namespace file. Inode numbers are used again soon; Linux 6.18 has numbers that are not."""
+    name = link(path)
+    if not NAMESPACE.match(name):
+        return ""
+    try:
+        fd = os.open(path, os.O_RDONLY)
+    except OSError:
+        return ""
+    try:
+        return name.split(":")[0] + ":" + str(struct.unpack("Q", fcntl.ioctl(fd, NS_GET_ID, bytes(8)))[0])
+    except OSError:
+        return name
+    finally:
+        os.close(fd)
+
+
 def namespaces_of(pid: int) -> set[str]:
-    return {link(f"/proc/{pid}/ns/{kind}") for kind in ("mnt", "pid", "net", "ipc", "uts", "user", "cgroup")} - {""}
+    return {namespace_name(f"/proc/{pid}/ns/{kind}") for kind in NAMESPACES} - {""}
 
 
 class Daemon:
@@ -336,10 +359,15 @@ class Daemon:
     def pids(self) -> Iterator[int]:
         """Every process in the daemon's own control groups; each once."""
         found: set[int] = set()
-        for group in self.groups:
-            for path in group.rglob("cgroup.procs"):
-                found.update(int(pid) for pid in read(path).split() if pid != "0")
+        for path in self.group_paths():
+            found.update(int(pid) for pid in read(path / "cgroup.procs").split() if pid != "0")
         yield from sorted(found)
+
+    def group_paths(self) -> Iterator[Path]:
+        """Its control groups in all hierarchies, those that the test made included; they come and go meanwhile."""
+        for group in self.groups:
+            for folder, _, _ in os.walk(group):
+                yield Path(folder)
 
     def by_role(self, wanted: str) -> list[int]:
         return [pid for pid in self.pids() if role(pid) == wanted]
@@ -351,7 +379,7 @@ class Daemon:
 
     def holdings(self) -> Holdings:
         held = Holdings(processes={pid: role(pid) for pid in self.pids()})
-        held.cgroups = [str(path) for group in self.groups for path in group.rglob("*") if path.is_dir()]
+        held.cgroups = [str(path) for path in self.group_paths() if path not in self.groups]
         mine = str(self.home)
         held.mounts = [line for line in read("/proc/self/mountinfo").splitlines() if mine in line]
         held.loops = [str(path) for path in Path("/sys/block").glob("loop*/loop/backing_file") if mine in read(path)]
@@ -383,10 +411,10 @@ def namespaces_alive() -> set[str]:
             continue
         alive |= namespaces_of(int(entry.name))
         try:
-            alive |= {link(fd) for fd in (entry / "fd").iterdir()}
+            alive |= {namespace_name(fd) for fd in (entry / "fd").iterdir()}
         except OSError:
             continue
-    return alive
+    return alive - {""}
 
 
 def free_port() -> int:

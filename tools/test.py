@@ -120,6 +120,8 @@ SUITES: dict[str, Callable[[Context], Result]] = {
                      "{state}"]),
     "escape": pytest("tests/escape"),
     "scenario": tap(["/usr/bin/python3", "tests/scenario/run.py"]),
+    "leak": pytest("tests/leak", 7200),
+    "crash": pytest("tests/crash"),
     "cli": pytest("tests/cli"),
     "demo": tap(["/usr/bin/python3", "tests/demo/test_demo.py", "{state}"]),
 }

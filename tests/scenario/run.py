@@ -206,7 +206,7 @@ class Scenario:
         name, *ended = rest.split()
         return seen_of(self.client.get(self.box(name), bool(ended)))
 
-    def list(self, rest: str) -> dict[str, Any]:
+    def listing(self, rest: str) -> dict[str, Any]:
         """list: items and count"""
         return seen_of(self.client.request("GET", f"/v1/sandboxes?limit=200{rest}"))
 
@@ -253,8 +253,8 @@ class Scenario:
         box = self.box(name)
         self.client.write(box, "/tmp/probe", (BUILD / "tests/escape/probe").read_bytes(), "755").expect(200)
         for row in (word for word in words if "=" not in word):
-            said = self.client.exec(box, ["/tmp/probe", "--only", row, "--host-pid", str(os.getpid())], **fields)["stdout"].splitlines()
-            verdicts = [line.split("\t") for line in said if line.split("\t")[0] == row]
+            done = self.client.exec(box, ["/tmp/probe", "--only", row, "--host-pid", str(os.getpid())], **fields)
+            verdicts = [line.split("\t") for line in done["stdout"].splitlines() if line.split("\t")[0] == row]
             if not verdicts or verdicts[0][1] != "held":
                 raise Wrong(f"{row}: {verdicts}")
 
@@ -263,10 +263,11 @@ class Scenario:
     def targets(self, who: str) -> list[int]:
         if who.startswith("agent:"):
             return [self.agents[who.removeprefix("agent:")]]
-        return self.daemon.by_role(who)
+        found: list[int] = self.daemon.by_role(who)
+        return found
 
     def host(self, rest: str) -> Any:
-        """host VERB ARGUMENTS; see HOST_VERBS"""
+        """host VERB ARGUMENTS"""
         verb, *words = rest.split()
         if verb == "signal":  # host signal NAME ROLE|agent:SANDBOX
             for pid in self.targets(words[1]):
@@ -361,7 +362,7 @@ def join(scenario: Scenario, rest: str) -> None:
 
 COMMANDS: dict[str, Callable[[Scenario, str], Any]] = {
     "create": Scenario.create, "exec": Scenario.exec, "write": Scenario.write, "read": Scenario.read, "get": Scenario.get,
-    "list": Scenario.list, "kill": Scenario.kill, "request": Scenario.request, "expect": Scenario.expect,
+    "list": Scenario.listing, "kill": Scenario.kill, "request": Scenario.request, "expect": Scenario.expect,
     "keep": Scenario.keep, "wait": Scenario.wait, "guest": Scenario.guest, "host": Scenario.host, "join": join,
 }
 BLOCKS: dict[str, Callable[[Scenario, str, list[Line]], None]] = {
@@ -375,7 +376,8 @@ BLOCKS: dict[str, Callable[[Scenario, str, list[Line]], None]] = {
 
 def parse(path: Path) -> tuple[str, dict[str, Any], list[Line]]:
     """Title, settings and lines; blocks end with `end`."""
-    title, settings = "", {}
+    title = ""
+    settings: dict[str, Any] = {}
     stack: list[list[Line]] = [[]]
     for number, text in enumerate(path.read_text().splitlines(), 1):
         word, _, rest = text.strip().partition(" ")
