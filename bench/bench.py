@@ -62,7 +62,8 @@ def mounted_template(state: Path) -> Iterator[Path]:
     """The python template's image as a directory, for the peers."""
     digest = (state / "templates/index/python").read_text().strip()
     with tempfile.TemporaryDirectory(prefix="demilune-bench-") as place:
-        subprocess.run(["mount", "-t", "erofs", "-o", "ro,loop", str(state / f"templates/{digest}.erofs"), place], check=True)
+        image = str(state / f"templates/{digest}.erofs")
+        subprocess.run(["mount", "-t", "erofs", "-o", "ro,loop", image, place], check=True)
         try:
             yield Path(place)
         finally:
@@ -170,7 +171,8 @@ def over_sdk(build: Path, here: daemon.Daemon, rounds: int) -> list[float]:
     if not (venv / "bin/python").exists():
         subprocess.run(["/usr/bin/python3", "-m", "venv", str(venv)], check=True)
         subprocess.run([str(venv / "bin/pip"), "install", "-q", "pandastack==0.10.0"], check=True)
-    token = here.client.request("POST", "/v1/me/tokens", {"label": "bench", "tenant": "default"}).expect(200, 201).json["token"]
+    made = here.client.request("POST", "/v1/me/tokens", {"label": "bench", "tenant": "default"})
+    token = made.expect(200, 201).json["token"]
     done = subprocess.run([str(venv / "bin/python"), "-c", SDK, f"http://127.0.0.1:{here.port}", token, str(rounds)],
                           check=True, capture_output=True, text=True)
     values: list[float] = json.loads(done.stdout)

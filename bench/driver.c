@@ -39,7 +39,8 @@ hear(uint64_t tag, struct ipc_msg *ret)
 	for (;;) {
 		struct pollfd p = {.fd = FD_API_ENGINE, .events = POLLIN};
 		struct err err = {0};
-		int r = ipc_read(FD_API_ENGINE, EDGE_API_ENGINE, ROOM_ENGINE, room, sizeof(room), ret, &err);
+		int r = ipc_read(
+			FD_API_ENGINE, EDGE_API_ENGINE, ROOM_ENGINE, room, sizeof(room), ret, &err);
 
 		if (r == -EAGAIN) {
 			if (poll(&p, 1, WAIT_MS) <= 0)
@@ -65,7 +66,9 @@ static const struct caller root = {.kind = CALLER_KIND_LOCAL};
 static struct id
 create(void)
 {
-	struct msg_sandbox_create m = {.caller = root, .tenant = view_str("bench"), .template = view_str("python"),
+	struct msg_sandbox_create m = {.caller = root,
+		.tenant = view_str("bench"),
+		.template = view_str("python"),
 		.request_id = view_str("bench")};
 	struct msg_sandbox_row row;
 	struct ipc_msg in;
@@ -85,8 +88,14 @@ create(void)
 static void
 run_true(struct id sandbox)
 {
-	struct msg_job_run m = {.caller = root, .sandbox = sandbox, .kind = JOB_KIND_EXEC, .uid = 10001,
-		.timeout_ms = 10000, .keep_bytes = 65536, .path = view_str("/"), .argv = view_of("/bin/true", 10),
+	struct msg_job_run m = {.caller = root,
+		.sandbox = sandbox,
+		.kind = JOB_KIND_EXEC,
+		.uid = 10001,
+		.timeout_ms = 10000,
+		.keep_bytes = 65536,
+		.path = view_str("/"),
+		.argv = view_of("/bin/true", 10),
 		.request_id = view_str("bench")};
 	struct ipc_msg in;
 	uint64_t tag = next_tag++;
@@ -128,23 +137,27 @@ setting(const char *name, uint64_t otherwise)
 	if (at == NULL)
 		return otherwise;
 	at += strlen(name);
-	return num_u64(view_of(at, strspn(at, "0123456789")), 100000, &value) < 0 ? otherwise : value;
+	return num_u64(view_of(at, strspn(at, "0123456789")), 100000, &value) < 0 ? otherwise
+										  : value;
 }
 
 static void
 tell(const char *what, uint64_t began_us)
 {
-	(void)printf("{\"what\": \"%s\", \"us\": %llu}\n", what, (unsigned long long)(clock_mono_us() - began_us));
+	(void)printf("{\"what\": \"%s\", \"us\": %llu}\n", what,
+		(unsigned long long)(clock_mono_us() - began_us));
 }
 
 int
 main(void)
 {
-	uint64_t rounds = setting("rounds=", 200), execs = setting("execs=", 20), live = setting("live=", 0);
+	uint64_t rounds = setting("rounds=", 200), execs = setting("execs=", 20),
+		 live = setting("live=", 0);
 
 	log_name("bench");
-	(void)setvbuf(stdout, NULL, _IOLBF, 0); /* whole lines, between those of the other processes */
-	kill_sandbox(create()); /* the template is mounted and the caches are warm */
+	(void)setvbuf(
+		stdout, NULL, _IOLBF, 0); /* whole lines, between those of the other processes */
+	kill_sandbox(create());           /* the template is mounted and the caches are warm */
 	for (uint64_t i = 0; i < live; i++)
 		(void)create();
 	for (uint64_t i = 0; i < rounds; i++) {

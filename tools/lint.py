@@ -95,7 +95,7 @@ def check_edges() -> Faults:
     messages = {m.name: m for m in tables.messages}
     rows: dict[str, set[str]] = defaultdict(set)
     for path in tracked("src/*.c"):
-        for match in re.finditer(r"\bIPC_ROW\((\w+),", path.read_text()):
+        for match in re.finditer(r"^\s*(?:IPC_ROW|ANSWER)\(([A-Z]\w*),", path.read_text(), re.M):
             rows[room_of(path)].add(match.group(1))
     for room, names in rows.items():
         for name in sorted(names):
@@ -120,8 +120,8 @@ def check_fsm() -> Faults:
         text = path.read_text()
         if path.name not in tests:
             yield f"{relative(path)}: no test includes it"
-        if not re.search(r"^EDGE\(", text, re.M):
-            yield f"{relative(path)}: no EDGE row"
+        if not re.search(r"^STEP\(", text, re.M):
+            yield f"{relative(path)}: no STEP row"
 
 
 def check_options() -> Faults:
@@ -134,7 +134,7 @@ def check_options() -> Faults:
     yield from check_command_line()
     for path in tracked("*/limits.def", "*/*/limits.def"):
         for number, line in enumerate(path.read_text().splitlines(), 1):
-            if line.startswith("LIMIT(") and not re.search(r'"[^"]{12,}"\)$', line):
+            if line.startswith("LIMIT(") and not re.search(r'"[^"]{8,}"\)$', line):
                 yield f"{relative(path)}:{number}: a limit without prose"
 
 

@@ -18,8 +18,7 @@ log_name(const char *name)
 	process_name = name;
 }
 
-static void PRINTF(1, 0)
-log_va(const char *fmt, va_list ap)
+static void PRINTF(1, 0) log_va(const char *fmt, va_list ap)
 {
 	char line[1024], when[CLOCK_TEXT];
 	size_t n, start;

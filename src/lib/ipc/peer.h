@@ -63,8 +63,9 @@ struct ipc_peer {
 	size_t nrows;
 	void *owner; /* borrowed: the object of the room behind this peer */
 	void (*on_lost)(struct ipc_peer *peer, const struct err *why); /* may close the peer */
-	void (*on_drained)(struct ipc_peer *peer); /* NULL, or called when the queue became empty; may close the peer */
-	struct link queue; /* of struct queued: what the socket had no room for */
+	void (*on_drained)(struct ipc_peer *
+			peer); /* NULL, or called when the queue became empty; may close the peer */
+	struct link queue;     /* of struct queued: what the socket had no room for */
 	size_t queued_bytes, queue_max_bytes;
 };
 
