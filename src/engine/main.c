@@ -75,8 +75,9 @@ main(int argc, char **argv)
 	log_name("engine");
 	if (argc != 1)
 		log_exit(3, "no arguments; the supervisor starts this program");
-	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR)
-		log_exit(3, "cannot ignore SIGPIPE");
+	/* A closed peer and a file that may not grow are errors of their calls. */
+	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
+		log_exit(3, "cannot ignore SIGPIPE and SIGXFSZ");
 	(void)umask(077);
 	engine_init(&engine);
 	if (open_state(&engine, &err) < 0)

@@ -102,8 +102,10 @@ configure(struct store *s, struct err *err)
 			SQLITE_OK ||
 		sqlite3_extended_result_codes(s->database, 0) != SQLITE_OK)
 		return fault(s, "database", err);
+	/* Small pages: a command changes a dozen of them, and each goes to the WAL whole, with a checksum. */
 	r = execute(s,
-		"PRAGMA locking_mode = EXCLUSIVE; PRAGMA temp_store = MEMORY;"
+		"PRAGMA page_size = 2048; PRAGMA locking_mode = EXCLUSIVE; PRAGMA temp_store = "
+		"MEMORY;"
 		"PRAGMA foreign_keys = ON; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint "
 		"= 0;"
 		"PRAGMA cell_size_check = ON;",

@@ -40,7 +40,8 @@ SELECT count(*) FROM task WHERE tenant = ? AND state = 'open' AND implicit = 0;
 SELECT count(*) FROM task WHERE state <> 'closed';
 
 -- TASK_NUMBERS: what belongs to it
-SELECT (SELECT count(*) FROM sandbox WHERE task = ?1), (SELECT count(*) FROM job WHERE task = ?1),
+SELECT (SELECT count(*) FROM sandbox WHERE task = ?1), (SELECT count(*) FROM sandbox AS s JOIN job AS j ON j.sandbox = s.id
+	WHERE s.task = ?1),
 	(SELECT count(*) FROM input WHERE task = ?1), (SELECT records FROM chain WHERE id = ?1);
 
 -- TASK_RESIDUE: does anything of its sandboxes still stand

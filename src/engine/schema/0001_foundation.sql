@@ -135,8 +135,6 @@ CREATE TABLE job (
 ) STRICT;
 
 CREATE INDEX job_by_sandbox ON job (sandbox, seq);
-CREATE INDEX job_by_task ON job (task);
-CREATE INDEX job_running ON job (sandbox) WHERE reason = 'running';
 
 CREATE TABLE token (
 	prefix TEXT PRIMARY KEY,

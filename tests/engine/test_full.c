@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Nothing can be written any more: nothing new begins, what must end ends, and when there is room again
+ * every end is recorded and answered, once. The disk is a small one of the test's own mount namespace.
+ */
+#include "play.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static int
+setup(void **state)
+{
+	static struct play play;
+
+	play_open(&play);
+	play_start(&play);
+	*state = &play;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	play_close(*state);
+	return 0;
+}
+
+static void
+disk(struct play *p, bool full)
+{
+	static uint8_t junk[65536];
+	ssize_t n = sizeof(junk);
+	int fd;
+
+	if (!full) {
+		assert_int_equal(unlinkat(p->state, "junk", 0), 0);
+		return;
+	}
+	fd = openat(p->state, "junk", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	while (n > 0)
+		n = write(fd, junk, n == sizeof(junk) ? sizeof(junk) : 1);
+	(void)close(fd);
+}
+
+static void
+test_full(void **state)
+{
+	struct play *p = *state;
+	struct id sandbox, task, jobs[2];
+	int relay = play_create(p, &sandbox, &task);
+
+	play_run(p, relay, &sandbox, &jobs[0]);
+	play_run(p, relay, &sandbox, &jobs[1]);
+	disk(p, true);
+	/* Nothing begins. */
+	ASK(p, JOB_RUN, job_run,
+		{.caller = as_root,
+			.sandbox = sandbox,
+			.kind = JOB_KIND_EXEC,
+			.uid = 10001,
+			.argv = view_of("true", 5)});
+	ANSWER(p, REFUSED, refused, run);
+	assert_true(run.error == ERROR_INTERNAL || run.error == ERROR_UNAVAILABLE);
+	ASK(p, SANDBOX_CREATE, sandbox_create, {.caller = as_root, .template = view_str("python")});
+	ANSWER(p, REFUSED, refused, made);
+	ASK(p, TOKEN_CREATE, token_create,
+		{.caller = as_root, .prefix = view_str("dml_50"), .token = {50}});
+	ANSWER(p, REFUSED, refused, token);
+	play_want_silence(p, relay, 50);
+	play_want_silence(p, p->supervisor, 50);
+	/* What cannot be recorded is not answered, and the relay keeps it. */
+	play_end_job(p, relay, &jobs[0], 0);
+	play_want_silence(p, relay, 700);
+	play_want_silence(p, p->api, 50);
+	disk(p, false);
+	WANT(p, relay, JOB_RECORDED, job_recorded, recorded);
+	WANT(p, p->api, JOB_ROW, job_row, row);
+	assert_int_equal(row.reason, JOB_REASON_EXITED);
+	disk(p, true);
+	/* Killing does not wait for the record. */
+	ASK(p, SANDBOX_KILL, sandbox_kill, {.caller = as_root, .sandbox = sandbox});
+	WANT(p, p->supervisor, KILL, kill, kill);
+	play_gone(p, &sandbox, SANDBOX_REASON_KILLED);
+	play_want_silence(p, p->api, 700);
+	disk(p, false);
+	WANT(p, p->api, JOB_ROW, job_row, lost);
+	assert_int_equal(lost.reason, JOB_REASON_SANDBOX_ENDED);
+	ANSWER(p, SANDBOX_ROW, sandbox_row, gone);
+	assert_int_equal(gone.state, SANDBOX_STATE_GONE);
+	assert_int_equal(gone.proof.teardown_us, 900);
+	(void)play_audit(p, &task);
+	assert_int_equal(play_events(p, "job.start"), 2);
+	assert_int_equal(play_events(p, "job.end"), 2);
+	assert_int_equal(play_events(p, "sandbox.gone"), 1);
+	(void)close(relay);
+}
+
+/* Ready, but it cannot be recorded: it is not handed out. */
+static void
+test_not_ready(void **state)
+{
+	struct play *p = *state;
+	struct id sandbox;
+
+	ASK(p, SANDBOX_CREATE, sandbox_create, {.caller = as_root, .template = view_str("python")});
+	WANT(p, p->supervisor, SPAWN, spawn, spawn);
+	sandbox = spawn.sandbox;
+	struct facts f = play_facts(p, &spawn.limits);
+	(void)usleep(50000); /* the sync of the creation is over */
+	disk(p, true);
+	int relay = play_spawned(p, &sandbox, &f);
+	SAY(relay, RELAY_READY, relay_ready, {.agent_version = 1});
+	WANT(p, p->supervisor, KILL, kill, kill);
+	play_gone(p, &sandbox, SANDBOX_REASON_KILLED);
+	play_want_silence(p, p->api, 300);
+	disk(p, false);
+	play_refused(p, ERROR_SPAWN);
+	(void)close(relay);
+}
+
+int
+main(void)
+{
+	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+		mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "size=4m,mode=1777") < 0)
+		return 1;
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_full, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_not_ready, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
