@@ -200,6 +200,21 @@ answer_all(struct sandbox *s)
 	wait_answer(s, WAIT_USAGE, &err);
 }
 
+/*
+ * The supervisor saw what came first: that agent or relay is lost may be how a TTL or a lack of memory
+ * looks from here. Any other reason for which we asked it to end holds.
+ */
+static enum sandbox_reason
+reason_of_end(const struct sandbox *s, enum sandbox_reason told)
+{
+	bool lost = s->reason == SANDBOX_REASON_AGENT_LOST ||
+		    s->reason == SANDBOX_REASON_RELAY_LOST;
+
+	if (s->state == SANDBOX_STATE_STOPPING && (!lost || told == SANDBOX_REASON_NONE))
+		return s->reason;
+	return told != SANDBOX_REASON_NONE ? told : SANDBOX_REASON_KILLED;
+}
+
 void
 sandbox_ended(struct sandbox *s, const struct msg_gone *m, bool proof_known)
 {
@@ -208,11 +223,7 @@ sandbox_ended(struct sandbox *s, const struct msg_gone *m, bool proof_known)
 	struct msg_gone gone = *m; /* *m may be s->gone */
 	struct err err;
 
-	/* The supervisor saw what came first: that the agent is lost may be how a TTL or a lack of memory looks from here. */
-	if (gone.reason != SANDBOX_REASON_NONE)
-		s->reason = gone.reason;
-	else if (before != SANDBOX_STATE_STOPPING)
-		s->reason = SANDBOX_REASON_KILLED;
+	s->reason = reason_of_end(s, gone.reason);
 	s->proof = gone.proof;
 	s->usage = gone.usage;
 	s->residue = proof_known && !proof_is_zero(&gone.proof);

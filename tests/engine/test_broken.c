@@ -184,6 +184,20 @@ test_ended_twice(void **state)
 	(void)close(relay);
 }
 
+/* When its end is recorded, this is the reason. */
+static void
+play_want_row(struct play *p, const struct id *sandbox, enum sandbox_reason reason)
+{
+	for (;;) {
+		ASK(p, SANDBOX_GET, sandbox_get, {.caller = as_root, .sandbox = *sandbox});
+		ANSWER(p, SANDBOX_ROW, sandbox_row, row);
+		if (row.state == SANDBOX_STATE_STOPPING)
+			continue;
+		assert_int_equal(row.reason, reason);
+		return;
+	}
+}
+
 /* The relay goes away, or says that its agent did. */
 static void
 test_lost(void **state)
@@ -196,7 +210,7 @@ test_lost(void **state)
 	(void)close(relay);
 	WANT(p, p->supervisor, KILL, kill, kill);
 	assert_int_equal(kill.reason, SANDBOX_REASON_RELAY_LOST);
-	play_gone(p, &id, SANDBOX_REASON_KILLED);
+	play_gone(p, &id, kill.reason);
 	ANSWER(p, JOB_ROW, job_row, row);
 	assert_int_equal(row.reason, JOB_REASON_AGENT_LOST);
 
@@ -206,9 +220,16 @@ test_lost(void **state)
 	(void)close(relay);
 	WANT(p, p->supervisor, KILL, kill, kill2);
 	assert_int_equal(kill2.reason, SANDBOX_REASON_AGENT_LOST);
-	play_gone(p, &id, SANDBOX_REASON_KILLED);
+	play_gone(p, &id, kill2.reason);
 	ANSWER(p, JOB_ROW, job_row, row2);
 	assert_int_equal(row2.reason, JOB_REASON_AGENT_LOST);
+
+	/* It looked like a lost relay, and the supervisor knows why. */
+	relay = play_create(p, &id, NULL);
+	(void)close(relay);
+	WANT(p, p->supervisor, KILL, kill, kill3);
+	play_gone(p, &id, SANDBOX_REASON_TTL);
+	play_want_row(p, &id, SANDBOX_REASON_TTL);
 }
 
 /* A new api after the old one was lost; what the old one asked gets no answer. */

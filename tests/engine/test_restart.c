@@ -43,7 +43,8 @@ static const struct msg_sandbox_create create = {.caller = {.kind = CALLER_KIND_
 	.idempotency_key = {1},
 	.idempotency_body = {2},
 	.tenant = {(const uint8_t *)"acme", 4},
-	.template = {(const uint8_t *)"python", 6}};
+	.template = {(const uint8_t *)"python", 6},
+	.metadata = {(const uint8_t *)"ticket\00048221\0a\0b", 17}};
 
 /* One step each; false when the story is over. */
 static bool
