@@ -94,7 +94,7 @@ def check_edges() -> Faults:
     tables = generate.load()
     messages = {m.name: m for m in tables.messages}
     rows: dict[str, set[str]] = defaultdict(set)
-    for path in tracked("src/*.c"):
+    for path in tracked("src/*.c", "src/*/answer.def"):
         for match in re.finditer(r"^\s*(?:IPC_ROW|ANSWER)\(([A-Z]\w*),", path.read_text(), re.M):
             rows[room_of(path)].add(match.group(1))
     for room, names in rows.items():
@@ -179,7 +179,8 @@ def check_size() -> Faults:
 
 def check_headers(build: Path) -> Faults:
     """Each header compiles alone and holds no variable."""
-    include = [f"-I{ROOT}", f"-I{ROOT}/src", f"-I{build}/src/lib/ipc", f"-I{build}/src/engine"]
+    generated = sorted({path.parent for path in build.glob("src/**/*.h")})
+    include = [f"-I{ROOT}", f"-I{ROOT}/src", *(f"-I{folder}" for folder in generated)]
     for path in tracked("src/*.h", "guest/*.h"):
         if path.name == "banned.h":
             continue
@@ -190,7 +191,8 @@ def check_headers(build: Path) -> Faults:
                                *include, "-x", "c", "-include", str(path), "/dev/null"], capture_output=True, text=True,
                               check=False)
         if done.returncode or done.stderr:
-            yield f"{relative(path)} does not compile alone: {done.stderr.strip().splitlines()[0]}"
+            why = next((line for line in done.stderr.splitlines() if "error" in line or "warning" in line), "")
+            yield f"{relative(path)} does not compile alone: {why}"
 
 
 def check_words() -> Faults:
