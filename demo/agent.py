@@ -254,8 +254,8 @@ REACH = [
         "reach",
         "open raw, packet, netlink, vsock and other sockets",
         script("reach_families.py"),
-        Expect(shows=(r"^opened: none$",)),
-        "seccomp: only UNIX, INET and INET6 stream and datagram sockets",
+        Expect(shows=(r"^change an interface: errno 1$", r"^opened: none$")),
+        "seccomp: UNIX, INET and INET6 stream and datagram sockets, and netlink to read routes",
     ),
     Step(
         "neighbours",

@@ -1,0 +1,386 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Plays hostile ticket 48221 and clean ticket 48222 against the built daemon, and tells what happened.
+
+    play.py --build DIR --state DIR
+
+Root starts it (`./run demo`). Ends with 0 only if every single expectation was met; those that were not are listed last.
+It holds no authority that an API token does not have, but for starting the daemon and looking at the host.
+"""
+
+import argparse
+import json
+import os
+import re
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import agent
+import host
+import make_ticket
+from story import Story, printable, shorten, shorten_end
+
+from api import Api, ApiError
+
+START_SECONDS = 15
+STOP_SECONDS = 15
+SETTLE_SECONDS = 3
+AUDIT_WIDTH = 130
+# What PID 1 of a sandbox may keep, in a user namespace that owns nothing: CAP_KILL, SETGID, SETUID, SETPCAP.
+INIT_CAPABILITIES = 0x1E0
+TENANTS = {"48221": "acme", "48222": "globex"}
+
+
+class Refusal(Exception):
+    """The story cannot be told; the sentence says what to do."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One command of the agent as the API answered it."""
+
+    job: str
+    outcome: agent.Outcome
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    ticket: str
+    tenant: str
+    task: str
+    id: str
+    place: host.Place
+    api: Api
+
+
+class Daemon:
+    """The daemon that the demo starts and ends."""
+
+    def __init__(self, build: Path, state: Path, run_dir: Path, canary: str):
+        self.socket = run_dir / "api.sock"
+        self.log = state / "demo" / "daemon.log"
+        self.api = Api(self.socket)
+        if self.answers():
+            raise Refusal(f"a daemon answers on {self.socket} (./run serve?): end it first, then play the demo")
+        config = state / "demo" / "demilune.yaml"
+        config.write_text(f"state_dir: {state}\nrun_dir: {run_dir}\nlisten:\n  tcp: none\n")
+        program = build / "src/supervisor/demilune-supervisor"
+        with self.log.open("wb") as log:
+            # What the daemon itself was told must not be seen by what it starts.
+            self.process = subprocess.Popen(
+                [str(program), "--foreground", "--config", str(config)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=dict(os.environ) | {"DEMO_HOST_SECRET": canary},
+            )
+
+    def answers(self) -> bool:
+        try:
+            return self.api.call("GET", "/readyz").status == 200
+        except OSError:
+            return False
+
+    def tail(self) -> str:
+        lines = self.log.read_text(errors="replace").splitlines()
+        return "".join(f"\n  {line}" for line in lines[-8:])
+
+    def wait_ready(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while not self.answers():
+            if self.process.poll() is not None:
+                raise Refusal(f"the daemon ended at its start with {self.process.returncode}:{self.tail()}")
+            if time.monotonic() > deadline:
+                raise Refusal(f"the daemon is not ready after {START_SECONDS} s:{self.tail()}")
+            time.sleep(0.02)
+
+    def stop(self) -> list[str]:
+        """SIGTERM; what was wrong with its end."""
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            code = self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            return [f"the daemon did not end within {STOP_SECONDS} s of SIGTERM"]
+        return [] if code == 0 else [f"the daemon ended with {code}, not 0:{self.tail()}"]
+
+
+def describe(command: str) -> str:
+    """What a command does, in one line: the first comment of a program, else the command."""
+    lines = command.splitlines()
+    if len(lines) > 2 and lines[0].endswith("'DEMO-END-OF-PROGRAM'"):
+        return "python3: " + lines[2].lstrip("# ")
+    return command
+
+
+REFUSED = re.compile(r"No space|Read-only|ermission|ermitted|refused|nreachable|resolve|: (0|none)$|errno|^kept")
+
+
+def evidence(step: agent.Step, outcome: agent.Outcome) -> str:
+    """The line of the output that shows the refusal best."""
+    lines = (outcome.stdout + "\n" + outcome.stderr).splitlines()
+    shown = [line for line in lines if any(re.search(pattern, line) for pattern in step.expect.shows)]
+    return next(filter(REFUSED.search, shown), shown[0] if shown else "")
+
+
+class Demo:
+    def __init__(self, build: Path, state: Path, run_dir: Path):
+        self.story = Story()
+        self.build, self.state = build, state
+        self.canary = "host-secret-" + secrets.token_hex(16)
+        self.canary_file = state / "demo" / "host-canary"
+        self.folder = state / "demo"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.canary_file.write_text(self.canary + "\n")
+        host.adopt()
+        self.before = host.Snapshot()
+        with self.story.doing("the daemon starts"):
+            self.daemon = Daemon(build, state, run_dir, self.canary)
+            try:
+                self.daemon.wait_ready()
+            except BaseException:
+                self.daemon.process.kill()
+                self.daemon.process.wait()
+                raise
+        self.quiet = host.Snapshot()
+        self.quiet_sockets = host.listening(host.descendants(os.getpid()))
+        self.ran: dict[str, list[Ran]] = {ticket: [] for ticket in TENANTS}
+        self.places: list[host.Place] = []
+
+    # ---- the two tickets ----
+
+    def open_ticket(self, ticket: str) -> Sandbox:
+        tenant = TENANTS[ticket]
+        root = self.daemon.api
+        token = root.call("POST", "/v1/me/tokens", {"tenant": tenant, "label": "demo", "expires_in_seconds": 3600}).want(201)
+        api = Api(self.daemon.socket, token["token"])
+        task = api.call("POST", "/v1/tasks", {"template": "python", "labels": {"ticket": ticket}}).want(201)
+        files = make_ticket.tickets()[ticket]
+        for name, data in files.items():
+            api.call("PUT", f"/v1/tasks/{task['id']}/inputs", data, path=f"/work/{ticket}/{name}").want(201)
+        box = api.call("POST", "/v1/sandboxes", {"task": task["id"], "ttl_seconds": 600}).want(201)
+        place = host.place_of(box["measured"]["host_pid"])
+        self.places.append(place)
+        limits = box["limits"]
+        self.story.say(f"  tenant   {tenant}, token {token['prefix']}..., good for an hour and for this tenant only")
+        total = sum(map(len, files.values()))
+        ready_ms = box["timings"]["ready_us"] / 1000
+        self.story.say(f"  task     {task['id']}, ticket {ticket}, {len(files)} files, {total:,} bytes")
+        self.story.say(f"  sandbox  {box['id']}, {box['boundary']['kind']}, ready after {ready_ms:.1f} ms")
+        self.story.say(
+            f"  limits   {limits['memory_mb']} MiB memory, {limits['disk_mb']} MiB disk, {limits['disk_inodes']} files,"
+            f" {limits['pids']} processes, {box['ttl_seconds']} s to live"
+        )
+        self.story.verdict("boundary", self.measured_wrong(box, place), "as measured by the kernel, not as asked for")
+        return Sandbox(ticket, tenant, task["id"], box["id"], place, api)
+
+    def measured_wrong(self, box: dict[str, Any], place: host.Place) -> list[str]:
+        want = {
+            "no_new_privs": True,
+            "seccomp_mode": 2,
+            "root_read_only": True,
+            "mounts_unexpected": 0,
+            "routes": 0,
+        }
+        measured = box["measured"]
+        wrong = [f"{k} is {measured.get(k)!r}, not {v!r}" for k, v in want.items() if measured.get(k) != v]
+        for kind in ("cap_effective", "cap_bounding"):
+            if int(measured[kind], 16) & ~INIT_CAPABILITIES:
+                wrong.append(f"{kind} of PID 1 is {measured[kind]}")
+        if len(place.namespaces) != len(host.NAMESPACES):
+            wrong.append(f"{len(place.namespaces)} namespaces of its own, not {len(host.NAMESPACES)}")
+        if not place.cgroups:
+            wrong.append("no control group of its own")
+        if not box["boundary"]["statement"]:
+            wrong.append("no boundary statement")
+        return wrong
+
+    def run_step(self, box: Sandbox, step: agent.Step) -> None:
+        body = {"cmd": step.command, "timeout_seconds": step.timeout_seconds}
+        began = time.monotonic()
+        answer = box.api.call("POST", f"/v1/sandboxes/{box.id}/exec", body)
+        said = answer.want(200, 409, 504)
+        outcome = agent.Outcome(
+            stdout=said.get("stdout", ""),
+            stderr=said.get("stderr", ""),
+            exit_code=said.get("exit_code", -1),
+            reason=said.get("reason", said.get("code", "")),
+            seconds=time.monotonic() - began,
+        )
+        self.ran[box.ticket].append(Ran(said.get("job", ""), outcome))
+        wrong = agent.judge(step.expect, outcome)
+        if self.canary in outcome.stdout + outcome.stderr:
+            wrong.append("a secret of the host is in the output")
+        facts = f"{outcome.reason}, exit code {outcome.exit_code}, {outcome.seconds * 1000:.0f} ms"
+        self.story.verdict(step.name, wrong, facts, "held" if step.stopped_by else "ok")
+        if step.asked:
+            self.story.line("asked", step.asked)
+        if wrong or step.asked:
+            self.story.line("did", describe(step.command))
+        if step.stopped_by:
+            self.story.line("stopped", step.stopped_by)
+            self.story.line("saw", evidence(step, outcome))
+        if wrong:
+            self.story.line("stdout", outcome.stdout[-2000:])
+            self.story.line("stderr", outcome.stderr[-2000:])
+
+    def play(self, box: Sandbox, steps: list[agent.Step]) -> None:
+        chapter = "next"
+        for step in steps:
+            if step.chapter not in (chapter, "after"):
+                chapter = step.chapter
+                self.story.chapter(agent.CHAPTERS[chapter])
+            self.run_step(box, step)
+
+    # ---- what is outside ----
+
+    def host_unharmed(self) -> None:
+        wrong = self.quiet.differences(host.Snapshot())
+        sockets = host.listening(host.descendants(os.getpid()))
+        wrong += [f"listens now: {name}" for name in sorted(sockets - self.quiet_sockets)]
+        if self.canary_file.read_text() != self.canary + "\n":
+            wrong.append(f"{self.canary_file} was changed")
+        if self.daemon.process.poll() is not None or not self.daemon.answers():
+            wrong.append(f"the daemon does not answer:{self.daemon.tail()}")
+        facts = f"{len(host.WATCHED)} places of the host, mounts, loop devices and sockets are as before"
+        self.story.verdict("host", wrong, facts)
+
+    def tenants_apart(self, one: Sandbox, other: Sandbox) -> None:
+        wrong = []
+        for target in (f"/v1/sandboxes/{other.id}", f"/v1/tasks/{other.task}", f"/v1/audit/{other.ticket}"):
+            status = one.api.call("GET", target).status
+            if status != 404:
+                wrong.append(f"GET {target} answers {status} to the other tenant, not 404")
+        self.story.verdict("tenants", wrong, f"the token of {one.tenant} does not even find what is {other.tenant}'s")
+
+    def kill(self, box: Sandbox) -> None:
+        row = box.api.call("DELETE", f"/v1/sandboxes/{box.id}", proof="1").want(200)
+        proof = {k: v for k, v in row["proof"].items() if k != "teardown_us"}
+        wrong = [f"{count} {what} left, says its record" for what, count in proof.items() if count != 0]
+        wrong += host.remains(box.place)
+        if box.api.call("GET", f"/v1/sandboxes/{box.id}").status != 404:
+            wrong.append("it is still there for its tenant")
+        teardown_ms = row["proof"]["teardown_us"] / 1000
+        namespaces, groups, used = len(box.place.namespaces), len(box.place.cgroups), row["used"]
+        self.story.verdict(f"{box.ticket} is gone", wrong, f"{row['status']} after {teardown_ms:.1f} ms")
+        self.story.line("proof", ", ".join(f"{count} {what}" for what, count in proof.items()))
+        self.story.line("checked", f"its {namespaces} namespaces and {groups} control groups are not there any more")
+        self.story.line(
+            "used",
+            f"{used['memory_peak_bytes'] >> 20} MiB at most, {used['cpu_us'] / 1e6:.1f} s of a processor,"
+            f" {used['oom_kills']} out-of-memory kills, {used['pids_refused']} forks refused",
+        )
+
+    # ---- the record ----
+
+    def cli(self, *words: str) -> subprocess.CompletedProcess[str]:
+        program = self.build / "src/cli/demilune"
+        return subprocess.run(
+            [str(program), *words, "--socket", str(self.daemon.socket)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def records(self, box: Sandbox) -> list[dict[str, Any]]:
+        text = box.api.call("GET", f"/v1/audit/{box.ticket}", format="ndjson").body.decode()
+        return [json.loads(line)["record"] for line in text.splitlines()]
+
+    def audit(self, box: Sandbox) -> None:
+        shown = self.cli("audit", box.ticket)
+        for line in shown.stdout.splitlines():
+            self.story.say("  " + shorten_end(printable(line), AUDIT_WIDTH))
+        wrong = [] if shown.returncode == 0 else [f"demilune audit ended with {shown.returncode}: {shown.stderr}"]
+        records = self.records(box)
+        started = {r["job"] for r in records if r["event"] == "job.start" and r["data"]["kind"] == "exec"}
+        ended = [(r["job"], r["data"]) for r in records if r["event"] == "job.end" and r["job"] in started]
+        asked = self.ran[box.ticket]
+        if [job for job, _ in ended] != [ran.job for ran in asked]:
+            wrong.append(f"{len(asked)} commands ran, the record has {len(ended)} of them, or in another order")
+        for (job, data), ran in zip(ended, asked, strict=False):
+            said = ran.outcome
+            if data["reason"] != said.reason or (said.reason == "exited" and data["code"] != said.exit_code):
+                wrong.append(f"{job}: {data['reason']} {data['code']} in the record, not {said.reason} {said.exit_code}")
+        facts = f"{len(records)} records, all {len(asked)} commands in order, each with its exit code"
+        self.story.verdict("record", wrong, facts)
+        checked = self.cli("audit", "verify", box.ticket)
+        self.story.verdict(
+            "chain",
+            [] if checked.returncode == 0 else [f"demilune audit verify ended with {checked.returncode}: {checked.stderr}"],
+            shorten(checked.stdout, 80),
+        )
+
+    # ---- the end ----
+
+    def stop(self) -> None:
+        self.story.chapter("The daemon ends")
+        wrong = self.daemon.stop()
+        self.story.verdict("daemon", wrong, "ended with 0 by SIGTERM")
+        parents = {p for place in self.places for g in place.cgroups for p in g.parents if p.name.startswith("demilune-")}
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while True:
+            left = [f"process {pid} {name}" for pid, name in host.descendants(os.getpid()).items()]
+            left += [line for place in self.places for line in host.remains(place)]
+            left += [f"control group {p}" for p in sorted(parents) if p.exists()]
+            left += self.before.differences(host.Snapshot())
+            if self.daemon.socket.exists():
+                left.append(f"{self.daemon.socket} is still there")
+            if not left or time.monotonic() > deadline:
+                break
+            time.sleep(0.1)
+        self.story.verdict("nothing left", left, "no process, mount, control group, namespace, loop device or socket")
+
+    def tell(self) -> None:
+        story = self.story
+        story.chapter("Ticket 48221 arrives; the agent that works on it obeys whatever stands in it")
+        first = self.open_ticket("48221")
+        self.play(first, agent.STEPS_48221)
+        story.chapter("Outside of the sandbox")
+        self.host_unharmed()
+        story.chapter(agent.CHAPTERS["next"])
+        second = self.open_ticket("48222")
+        self.tenants_apart(first, second)
+        self.tenants_apart(second, first)
+        self.play(second, agent.STEPS_48222)
+        story.chapter("Both sandboxes end")
+        self.kill(first)
+        self.kill(second)
+        story.chapter("The record: demilune audit 48221")
+        self.audit(first)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="play the demo")
+    parser.add_argument("--build", type=Path, required=True)
+    parser.add_argument("--state", type=Path, required=True)
+    parser.add_argument("--run-dir", type=Path, default=Path("/run/demilune"), help="directory of the daemon's socket")
+    arguments = parser.parse_args()
+    if os.geteuid() != 0:
+        print("the demo starts a daemon and needs root: sudo ./run demo", file=sys.stderr)
+        return 1
+    began = time.monotonic()
+    try:
+        demo = Demo(arguments.build.resolve(), arguments.state.resolve(), arguments.run_dir)
+        try:
+            demo.tell()
+        except (ApiError, OSError, KeyError) as e:
+            demo.story.verdict("story", [f"it could not be told to its end: {type(e).__name__}: {e}"])
+        finally:
+            demo.stop()
+    except Refusal as e:
+        print(f"demo: {e}", file=sys.stderr)
+        return 1
+    return demo.story.end(time.monotonic() - began)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
