@@ -16,6 +16,7 @@ struct watch {
 	struct id after; /* the last job that was shown: nothing before it is asked for again */
 	struct id sandbox, task;
 	bool follow, asked, more, held; /* held: a job that still runs comes first next time */
+	bool over; /* the sandbox had ended before the last page was asked for */
 	struct buf lines;
 	unsigned ticks;
 	uint64_t tail, after_number;
@@ -51,6 +52,12 @@ watch_new(struct request *req, const struct request_ops *ops, struct err *err)
 }
 
 /* ---- logs ---- */
+
+static bool
+sandbox_ended(const struct msg_sandbox_row *m)
+{
+	return m->state == SANDBOX_STATE_GONE || m->state == SANDBOX_STATE_FAILED;
+}
 
 static int logs_ask(struct request *req, struct err *err);
 
@@ -123,6 +130,8 @@ on_logs_page(void *owner, const struct answer *answer)
 		return;
 	w->more = ((const struct msg_end *)answer->m)->more && !w->held;
 	w->held = false;
+	if (w->follow && w->over && !w->more)
+		request_stream_end(req);
 	if (w->follow)
 		return; /* the timer asks again */
 	if (w->more && logs_ask(req, &err) < 0)
@@ -147,6 +156,34 @@ logs_ask(struct request *req, struct err *err)
 			.limit = LIMIT_PAGE});
 }
 
+/* Whether the sandbox still lives is asked before its jobs are: an end then comes after all of them. */
+static void
+on_follow_found(void *owner, const struct answer *answer)
+{
+	struct request *req = owner;
+	struct watch *w = req->own;
+	struct err err = {0};
+
+	if (request_gone(req))
+		return;
+	if (answer->type == MSG_REFUSED) {
+		request_stream_end(req);
+		return;
+	}
+	w->over = sandbox_ended(answer->m);
+	if (logs_ask(req, &err) < 0)
+		w->asked = false; /* no engine at the moment */
+}
+
+static int
+follow_ask(struct request *req, struct err *err)
+{
+	struct watch *w = req->own;
+
+	return REQUEST_ASK(req, on_follow_found, err, SANDBOX_GET, sandbox_get,
+		{.caller = req->caller, .sandbox = w->sandbox});
+}
+
 static void
 logs_tick(struct request *req)
 {
@@ -155,8 +192,11 @@ logs_tick(struct request *req)
 
 	if (++w->ticks % (LIMIT_HEARTBEAT_MS / LIMIT_FOLLOW_MS) == 0)
 		request_heartbeat(req);
-	if (!request_gone(req) && !w->asked && request_backlog(req) == 0 && logs_ask(req, &err) < 0)
-		return; /* no engine at the moment */
+	if (request_gone(req) || w->asked || request_backlog(req) != 0)
+		return;
+	w->asked = true;
+	if (follow_ask(req, &err) < 0)
+		w->asked = false; /* no engine at the moment */
 }
 
 static const struct request_ops logs_ops = {.tick = logs_tick, .gone = watch_gone};
@@ -172,7 +212,7 @@ on_logs_found(void *owner, const struct answer *answer)
 
 	if (request_refused(req, answer))
 		return;
-	if (m->state == SANDBOX_STATE_GONE) {
+	if (sandbox_ended(m)) {
 		request_refuse(req, ERROR_NOT_FOUND, 0,
 			view_str("the sandbox ended; its record is in the audit of its task"));
 		return;
