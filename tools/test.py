@@ -123,6 +123,7 @@ SUITES: dict[str, Callable[[Context], Result]] = {
     "leak": pytest("tests/leak", 7200),
     "crash": pytest("tests/crash"),
     "cli": pytest("tests/cli"),
+    "compat": pytest("tests/compat", 600),
     "demo": tap(["/usr/bin/python3", "tests/demo/test_demo.py", "{state}"]),
 }
 

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the foreign clients are and whom they speak as: installed once beside the build, at fixed versions."""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+BUILD = Path(os.environ.get("DEMILUNE_BUILD", "build")).resolve()
+PYPI = ("pandastack==0.10.0", "requests==2.32.3", "urllib3==2.2.3")
+NPM = ("@pandastack/sdk@0.9.0",)
+INSTALL_SECONDS = 180
+
+
+class NotInstalled(Exception):
+    """A client could not be had; the sentence says why."""
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A token and where to send it."""
+
+    url: str
+    token: str
+
+
+def install(what: str, registry: str, commands: list[list[str]], folder: Path, wanted: str) -> None:
+    """Runs the commands unless `folder` was completed with the same wishes before."""
+    stamp = folder / "complete"
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    for command in commands:
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
+            code, said = done.returncode, done.stdout + done.stderr
+        except (subprocess.TimeoutExpired, OSError) as late:
+            code, said = 1, str(late)
+        if code != 0:
+            raise NotInstalled(
+                f"{what} could not be installed from {registry}; these tests need that registry once"
+                f" ({' '.join(command)}): {said[-2000:]}"
+            )
+    stamp.write_text(wanted)
+
+
+def python_packages() -> Path:
+    """The folder with the SDK of PyPI, for sys.path."""
+    folder = BUILD / "compat-python"
+    commands = [
+        ["/usr/bin/python3", "-m", "venv", str(folder)],
+        [str(folder / "bin/pip"), "install", "--quiet", "--disable-pip-version-check", *PYPI],
+    ]
+    install(PYPI[0], "PyPI", commands, folder, " ".join(PYPI))
+    return folder / f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
+
+
+def npm_packages() -> Path:
+    """The folder in which the SDK of npm was installed."""
+    folder = BUILD / "compat-npm"
+    folder.mkdir(parents=True, exist_ok=True)
+    quiet = ["--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--no-package-lock"]
+    commands = [["npm", "install", "--prefix", str(folder), *quiet, *NPM]]
+    install(NPM[0], "the npm registry", commands, folder, " ".join(NPM))
+    return folder
