@@ -21,24 +21,18 @@ options_read(int argc, char **argv, struct options *ret, struct err *err)
 
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, "", rows, NULL)) >= 0) {
-		switch (c) {
-		case 'c':
+		if (c == 'c')
 			o.config = optarg;
-			break;
-		case 'f':
+		else if (c == 'f')
 			o.foreground = true;
-			break;
-		case 'l':
+		else if (c == 'l')
 			o.libexec = optarg;
-			break;
-		case 'h':
+		else if (c == 'h')
 			o.help = true;
-			break;
-		default:
+		else
 			return err_set(err, -EINVAL,
 				"unknown option, or one without its argument: %s",
 				argv[optind - 1]);
-		}
 	}
 	if (optind != argc)
 		return err_set(
