@@ -9,21 +9,21 @@ struct edge_row {
 };
 
 static const struct edge_row sandbox_edges[] = {
-#define EDGE(s, e, n) {SANDBOX_STATE_##s, SANDBOX_##e, SANDBOX_STATE_##n},
+#define STEP(s, e, n) {SANDBOX_STATE_##s, SANDBOX_##e, SANDBOX_STATE_##n},
 #include "engine/sandbox.fsm"
-#undef EDGE
+#undef STEP
 };
 
 static const struct edge_row task_edges[] = {
-#define EDGE(s, e, n) {TASK_STATE_##s, TASK_##e, TASK_STATE_##n},
+#define STEP(s, e, n) {TASK_STATE_##s, TASK_##e, TASK_STATE_##n},
 #include "engine/task.fsm"
-#undef EDGE
+#undef STEP
 };
 
 static const struct edge_row job_edges[] = {
-#define EDGE(s, e, n) {JOB_REASON_##s, JOB_REASON_##e, JOB_REASON_##n},
+#define STEP(s, e, n) {JOB_REASON_##s, JOB_REASON_##e, JOB_REASON_##n},
 #include "engine/job.fsm"
-#undef EDGE
+#undef STEP
 };
 
 static const struct edge_row *

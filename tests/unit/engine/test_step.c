@@ -95,15 +95,15 @@ test_rows(void **state)
 	static const struct {
 		unsigned state, event;
 	} rows[] = {
-#define EDGE(s, e, n) {SANDBOX_STATE_##s, SANDBOX_##e},
+#define STEP(s, e, n) {SANDBOX_STATE_##s, SANDBOX_##e},
 #include "engine/sandbox.fsm"
-#undef EDGE
-#define EDGE(s, e, n) {100 + TASK_STATE_##s, TASK_##e},
+#undef STEP
+#define STEP(s, e, n) {100 + TASK_STATE_##s, TASK_##e},
 #include "engine/task.fsm"
-#undef EDGE
-#define EDGE(s, e, n) {200 + JOB_REASON_##s, JOB_REASON_##e},
+#undef STEP
+#define STEP(s, e, n) {200 + JOB_REASON_##s, JOB_REASON_##e},
 #include "engine/job.fsm"
-#undef EDGE
+#undef STEP
 	};
 
 	(void)state;
