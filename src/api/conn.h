@@ -12,22 +12,22 @@
 enum conn_state {
 #define STATE(name, prose) CONN_##name,
 #define EVENT(name, prose)
-#define STEP(from, event, to)
+#define EDGE(from, event, to)
 #include "conn.fsm"
 #undef STATE
 #undef EVENT
-#undef STEP
+#undef EDGE
 	CONN_STATES
 };
 
 enum conn_event {
 #define STATE(name, prose)
 #define EVENT(name, prose) CONN_ON_##name,
-#define STEP(from, event, to)
+#define EDGE(from, event, to)
 #include "conn.fsm"
 #undef STATE
 #undef EVENT
-#undef STEP
+#undef EDGE
 	CONN_EVENTS
 };
 

@@ -3,7 +3,8 @@
 """Turns body.def and route.def into C and into the OpenAPI document.
 
     generate.py --out DIR --version V    writes body_gen.h, body_gen.c, text_gen.c and openapi.json
-    generate.py --table                  prints the routes as a Markdown table (docs/guide/api.md)
+    generate.py --guide                  prints docs/guide/api.md
+    generate.py --check FILE             says in TAP whether FILE is that
 """
 
 from __future__ import annotations
@@ -160,7 +161,7 @@ BODY_TYPE = {"FEED": "application/octet-stream", "DROP": "*/*"}
 
 def openapi(bodies: Bodies, version: str) -> dict[str, Any]:
     paths: dict[str, Any] = {}
-    for word, a in rows(HERE / "route.def"):
+    for _, a in rows(HERE / "route.def"):
         method, path, handler, kind, body, scope, prose = a
         shown = path.replace("{...}", "{rest}")
         operation: dict[str, Any] = {
@@ -194,13 +195,14 @@ def openapi(bodies: Bodies, version: str) -> dict[str, Any]:
         "components": {"schemas": schemas, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}}}
 
 
-def table() -> str:
-    out = ["| method | path | body | what |", "|---|---|---|---|"]
+def guide() -> str:
+    out = ["# The HTTP API", "", "Made by `src/api/generate.py --guide` from `src/api/route.def`; bodies and their fields: "
+           "`GET /openapi.json`.", "", "| method | path | body | what |", "|---|---|---|---|"]
     for _, (method, path, _, kind, body, scope, prose) in ((w, tuple(a)) for w, a in rows(HERE / "route.def")):
         shown = {"NONE": "", "FEED": "bytes", "DROP": ""}.get(kind, body)
         note = " (no token needed)" if scope == "PUBLIC" else ""
         out.append(f"| {method} | `{path}` | {shown} | {prose}{note} |")
-    return "\n".join(out)
+    return "\n".join(out) + "\n"
 
 
 def c_bytes(name: str, text: str) -> str:
@@ -214,11 +216,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="tables of the api to C, OpenAPI and Markdown")
     parser.add_argument("--out")
     parser.add_argument("--version", default="0")
-    parser.add_argument("--table", action="store_true")
+    parser.add_argument("--guide", action="store_true")
+    parser.add_argument("--check", type=Path)
     arguments = parser.parse_args()
-    if arguments.table:
-        print(table())
+    if arguments.guide:
+        print(guide(), end="")
         return 0
+    if arguments.check:
+        same = arguments.check.read_text() == guide()
+        print("1..1\n" + ("ok" if same else "not ok") + " 1 - the guide is what route.def says")
+        return 0 if same else 1
     bodies = load_bodies()
     out = Path(arguments.out)
     text = json.dumps(openapi(bodies, arguments.version), separators=(",", ":"))

@@ -5,6 +5,7 @@ What it writes is a claim of the sandbox like any output. It ends when nothing w
 """
 import ast
 import base64
+import contextlib
 import json
 import os
 import select
@@ -12,6 +13,7 @@ import signal
 import sys
 import tempfile
 import traceback
+from typing import Any, BinaryIO
 
 IDLE_S = 2400
 KEPT = 1 << 20
@@ -19,19 +21,19 @@ asks = os.dup(0)
 answers = os.dup(1)
 os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
 signal.signal(signal.SIGINT, signal.SIG_IGN)
-space = {"__name__": "__main__", "__builtins__": __builtins__}
+space: dict[str, Any] = {"__name__": "__main__", "__builtins__": __builtins__}
 RICH = (("text/html", "_repr_html_"), ("text/markdown", "_repr_markdown_"), ("image/svg+xml", "_repr_svg_"),
         ("image/png", "_repr_png_"), ("image/jpeg", "_repr_jpeg_"), ("text/latex", "_repr_latex_"),
         ("application/json", "_repr_json_"))
 
 
-def told(answer):
+def told(answer: dict[str, Any]) -> None:
     data = (json.dumps(answer) + "\n").encode("ascii")
     while data:
         data = data[os.write(answers, data):]
 
 
-def kept(file):
+def kept(file: BinaryIO) -> str:
     size = file.seek(0, 2)
     if size <= KEPT:
         file.seek(0)
@@ -39,10 +41,10 @@ def kept(file):
     file.seek(0)
     head = file.read(KEPT // 2).decode("utf-8", "replace")
     file.seek(size - KEPT // 2)
-    return "%s\n[... %d bytes left out ...]\n%s" % (head, size - KEPT, file.read().decode("utf-8", "replace"))
+    return f"{head}\n[... {size - KEPT} bytes left out ...]\n{file.read().decode('utf-8', 'replace')}"
 
 
-def shown(value):
+def shown(value: Any) -> dict[str, str]:
     bundle = {"text/plain": repr(value)}
     for mime, method in RICH:
         made = getattr(value, method, None)
@@ -56,7 +58,7 @@ def shown(value):
     return bundle
 
 
-def figures():
+def figures() -> list[dict[str, str]]:
     plot = sys.modules.get("matplotlib.pyplot")
     if plot is None:
         return []
@@ -70,20 +72,22 @@ def figures():
     return found
 
 
-def run(code):
+def run(code: str) -> list[dict[str, str]]:
     tree = ast.parse(code, "<cell>")
-    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    last = tree.body[-1] if tree.body else None
+    if isinstance(last, ast.Expr):
+        tree.body.pop()
     exec(compile(tree, "<cell>", "exec"), space)
     results = []
-    if last is not None:
+    if isinstance(last, ast.Expr):
         value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), space)
         if value is not None:
             results.append(shown(value))
     return results + figures()
 
 
-def cell(code):
-    answer = {"results": [], "exit": 0}
+def cell(code: str) -> dict[str, Any]:
+    answer: dict[str, Any] = {"results": [], "exit": 0}
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         answer["results"] = run(code)
@@ -91,19 +95,17 @@ def cell(code):
         answer["exit"] = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
     except BaseException as fault:
         answer["exit"] = 1
-        answer["error"] = "%s: %s" % (type(fault).__name__, fault)
+        answer["error"] = f"{type(fault).__name__}: {fault}"
         traceback.print_exc()
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         for stream in (sys.stdout, sys.stderr):
-            try:
+            with contextlib.suppress(OSError, ValueError):
                 stream.flush()
-            except (OSError, ValueError):
-                pass
     return answer
 
 
-def main():
+def main() -> None:
     told({"ready": True})
     waiting = b""
     while True:

@@ -10,22 +10,46 @@
 
 enum { ENGINE_UP };
 
-static const struct ipc_row engine_rows[];
-
-#define ANSWER(NAME, name)                                              \
+/* A handler that finds the question that was asked. */
+#define ANSWER(name)                                                    \
 	static int on_##name(struct ipc_peer *peer, struct ipc_msg *in, \
 		const struct msg_##name *m, struct err *err)            \
 	{                                                               \
 		return ask_answered(peer->owner, in, m, err);           \
 	}                                                               \
 	IPC_HANDLER(name, on_##name)
-#include "answer.def"
-#undef ANSWER
+ANSWER(refused)
+ANSWER(done)
+ANSWER(end)
+ANSWER(principal)
+ANSWER(token_row)
+ANSWER(sandbox_row)
+ANSWER(usage_row)
+ANSWER(job_opened)
+ANSWER(job_row)
+ANSWER(task_row)
+ANSWER(input_file)
+ANSWER(input_row)
+ANSWER(template_row)
+ANSWER(audit_row)
+ANSWER(health_row)
 
 static const struct ipc_row engine_rows[] = {
-#define ANSWER(NAME, name) IPC_ROW(NAME, IN(ENGINE_UP), on_##name),
-#include "answer.def"
-#undef ANSWER
+	IPC_ROW(REFUSED, IN(ENGINE_UP), on_refused),
+	IPC_ROW(DONE, IN(ENGINE_UP), on_done),
+	IPC_ROW(END, IN(ENGINE_UP), on_end),
+	IPC_ROW(PRINCIPAL, IN(ENGINE_UP), on_principal),
+	IPC_ROW(TOKEN_ROW, IN(ENGINE_UP), on_token_row),
+	IPC_ROW(SANDBOX_ROW, IN(ENGINE_UP), on_sandbox_row),
+	IPC_ROW(USAGE_ROW, IN(ENGINE_UP), on_usage_row),
+	IPC_ROW(JOB_OPENED, IN(ENGINE_UP), on_job_opened),
+	IPC_ROW(JOB_ROW, IN(ENGINE_UP), on_job_row),
+	IPC_ROW(TASK_ROW, IN(ENGINE_UP), on_task_row),
+	IPC_ROW(INPUT_FILE, IN(ENGINE_UP), on_input_file),
+	IPC_ROW(INPUT_ROW, IN(ENGINE_UP), on_input_row),
+	IPC_ROW(TEMPLATE_ROW, IN(ENGINE_UP), on_template_row),
+	IPC_ROW(AUDIT_ROW, IN(ENGINE_UP), on_audit_row),
+	IPC_ROW(HEALTH_ROW, IN(ENGINE_UP), on_health_row),
 };
 
 static void

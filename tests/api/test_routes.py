@@ -10,12 +10,13 @@ import re
 import socket
 import struct
 import time
+from typing import Any
 
 import pytest
 from conftest import Api
 
 
-def events(body: bytes) -> list[tuple[str, dict]]:
+def events(body: bytes) -> list[tuple[str, dict[str, Any]]]:
     found = []
     for frame in body.decode("ascii").split("\n\n"):
         lines = frame.split("\n")
@@ -271,7 +272,8 @@ def test_files(api: Api, sandbox: str) -> None:
 
 def test_trees(api: Api, sandbox: str) -> None:
     data = os.urandom(1 << 20)
-    assert api.ask("PUT", sandbox + "/fs/tree?path=/workspace/t", data, content_type="application/x-tar").json["bytes"] == 1 << 20
+    put = api.ask("PUT", sandbox + "/fs/tree?path=/workspace/t", data, content_type="application/x-tar")
+    assert put.json["bytes"] == 1 << 20
     got = api.ask("GET", sandbox + "/fs/tree?path=/workspace/t")
     assert got.body == data and got.headers["Content-Type"] == "application/x-tar"
 
@@ -337,12 +339,14 @@ def test_logs_follow(api: Api, sandbox: str) -> None:
 
 def frame(opcode: int, data: bytes) -> bytes:
     mask = os.urandom(4)
-    head = bytes([0x80 | opcode]) + (bytes([0x80 | len(data)]) if len(data) < 126 else b"\xfe" + struct.pack(">H", len(data)))
+    assert len(data) < 126
+    head = bytes([0x80 | opcode, 0x80 | len(data)])
     return head + mask + bytes(b ^ mask[i % 4] for i, b in enumerate(data))
 
 
 def read_frames(plain: socket.socket) -> list[tuple[int, bytes]]:
-    text, found = b"", []
+    text = b""
+    found: list[tuple[int, bytes]] = []
     while True:
         while len(text) < 2 or len(text) < 2 + (text[1] if text[1] < 126 else 2 + struct.unpack(">H", text[2:4])[0]):
             piece = plain.recv(65536)
@@ -393,14 +397,16 @@ def test_repl(api: Api, sandbox: str) -> None:
     assert bad["exit"] == 1 and bad["error"].startswith("ZeroDivisionError") and "Traceback" in bad["stderr"]
     shell = api.ask("POST", run, {"code": "import os; os.system('echo child')"}).json
     assert shell["stdout"] == "child\n" and shell["results"] == [{"text/plain": "0"}]
-    rich = api.ask("POST", run, {"code": "class A:\n def _repr_json_(self): return {'a': 1}\n def _repr_png_(self): return b'\\x89'\nA()"}).json
+    code = "class A:\n def _repr_json_(self): return {'a': 1}\n def _repr_png_(self): return b'\\x89'\nA()"
+    rich = api.ask("POST", run, {"code": code}).json
     assert json.loads(rich["results"][0]["application/json"]) == {"a": 1} and rich["results"][0]["image/png"] == "iQ=="
     began = time.monotonic()
     late = api.ask("POST", run, {"code": "while True: pass", "timeout_ms": 300})
     assert late.status == 504, late.body
     assert "timeout" in late.json["error"] and time.monotonic() - began < 2
     assert api.ask("POST", run, {"code": "x"}).json["results"] == [{"text/plain": "41"}], "it lives on"
-    stubborn = api.ask("POST", run, {"code": "import signal; signal.signal(2, signal.SIG_IGN)\nwhile True: pass", "timeout_ms": 200})
+    code = "import signal; signal.signal(2, signal.SIG_IGN)\nwhile True: pass"
+    stubborn = api.ask("POST", run, {"code": code, "timeout_ms": 200})
     assert stubborn.status == 504 and api.ask("POST", run, {"code": "1"}).status == 404
 
 
