@@ -1079,7 +1079,16 @@ test_burst(void **state)
 		if (!rig_next(&rig, 2000, &in))
 			break;
 		answered += in.type == MSG_SPAWNED;
-		gone += in.type == MSG_GONE;
+		if (in.type == MSG_GONE) {
+			struct msg_gone m;
+			struct err err;
+
+			assert_int_equal(msg_gone_get(in.body, &m, &err), 0);
+			if (m.reason != SANDBOX_REASON_KILLED)
+				fail_msg("gone for reason %d", (int)m.reason);
+			/* One whose remains were told before is told again when they are gone. */
+			gone += m.proof.processes + m.proof.cgroups + m.proof.journal == 0;
+		}
 		assert_true(in.type == MSG_SPAWNED || in.type == MSG_GONE);
 		ipc_msg_done(&in);
 	}

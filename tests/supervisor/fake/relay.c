@@ -18,8 +18,8 @@ main(void)
 	int engine = FD_RELAY_ENGINE;
 	struct err err;
 
-	if (pass_send(engine, 'r', &channel, 1) < 0)
-		return 1;
+	(void)pass_send(
+		engine, 'r', &channel, 1); /* a test in a hurry may have closed it already */
 	for (;;) {
 		struct pollfd p[] = {{.fd = FD_RELAY_SUPERVISOR, .events = POLLIN},
 			{.fd = channel, .events = POLLRDHUP}};

@@ -252,9 +252,9 @@ test_phases(void **state)
 		enum phase_event event;
 		enum phase next;
 	} rows[] = {
-#define EDGE(at, event, next) {PHASE_##at, PHASE_EVENT_##event, PHASE_##next},
+#define STEP(at, event, next) {PHASE_##at, PHASE_EVENT_##event, PHASE_##next},
 #include "supervisor/sandbox.fsm"
-#undef EDGE
+#undef STEP
 	};
 	size_t taken = 0;
 
