@@ -60,11 +60,12 @@ read_text(struct canon_reader *r, char *ret, size_t size, struct err *err)
 {
 	struct canon_token t;
 	auto_buf struct buf text;
-	int code = canon_want(r, CANON_STR, &t, err);
+	int code;
 
+	buf_init(&text, size - 1);
+	code = canon_want(r, CANON_STR, &t, err);
 	if (code < 0)
 		return code;
-	buf_init(&text, size - 1);
 	canon_token_text(&t, &text);
 	if (buf_check(&text) < 0 || t.controls)
 		return err_set(err, -EINVAL, "a text of the template's record is too long");
