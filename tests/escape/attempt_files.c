@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <termios.h>
@@ -264,15 +265,17 @@ ATTEMPT(root_hostsfile, open("/etc/hosts", O_WRONLY | O_APPEND | O_CREAT, 0600))
 
 #define NODE "/tmp/demilune-probe-node"
 
-ATTEMPT(mknod_memory, mknod(NODE, S_IFCHR | 0666, makedev(1, 1)) < 0 ? -1 : unlink(NODE))
-ATTEMPT(mknod_disk, mknod(NODE, S_IFBLK | 0666, makedev(254, 0)) < 0 ? -1 : unlink(NODE))
+ATTEMPT(mknod_memory,
+	syscall(SYS_mknod, NODE, S_IFCHR | 0666, makedev(1, 1)) < 0 ? -1 : unlink(NODE))
+ATTEMPT(mknod_disk,
+	syscall(SYS_mknod, NODE, S_IFBLK | 0666, makedev(254, 0)) < 0 ? -1 : unlink(NODE))
 ATTEMPT(mknodat_kmsg,
 	mknodat(AT_FDCWD, NODE, S_IFCHR | 0666, makedev(1, 11)) < 0 ? -1 : unlink(NODE))
-ATTEMPT(mknod_whiteout, mknod(NODE, S_IFCHR | 0666, 0) < 0 ? -1 : unlink(NODE))
+ATTEMPT(mknod_whiteout, syscall(SYS_mknod, NODE, S_IFCHR | 0666, 0) < 0 ? -1 : unlink(NODE))
 
 /* ---- terminals ---- */
 
-/* A terminal of our own, so that a refusal is not about owning one. */
+/* The controlling terminal of the row's session, so that a refusal is not about owning none. */
 static int
 terminal(void)
 {
@@ -282,7 +285,6 @@ terminal(void)
 	if (master < 0 || grantpt(master) < 0 || unlockpt(master) < 0 ||
 		ptsname_r(master, name, sizeof(name)) != 0)
 		return -1;
-	(void)setsid(); /* fails only for a leader, which the row's process is: then the next call says so */
 	return open(name, O_RDWR);
 }
 
