@@ -115,6 +115,7 @@ def programs(suite_name: str) -> Callable[[Context], Result]:
 
 SUITES: dict[str, Callable[[Context], Result]] = {
     "unit": programs("unit"),
+    "root": programs("root"),
     "api": pytest("tests/api"),
     "template": tap(["/usr/bin/python3", "tests/template/test_template.py", "{build}/src/template/demilune-template",
                      "{state}"]),

@@ -13,11 +13,11 @@
 static const int8_t steps[CONN_STATES][CONN_EVENTS] = {
 #define STATE(name, prose)
 #define EVENT(name, prose)
-#define EDGE(from, event, to) [CONN_##from][CONN_ON_##event] = CONN_##to + 1,
+#define STEP(from, event, to) [CONN_##from][CONN_ON_##event] = CONN_##to + 1,
 #include "conn.fsm"
 #undef STATE
 #undef EVENT
-#undef EDGE
+#undef STEP
 };
 
 enum conn_state

@@ -12,22 +12,22 @@
 enum conn_state {
 #define STATE(name, prose) CONN_##name,
 #define EVENT(name, prose)
-#define EDGE(from, event, to)
+#define STEP(from, event, to)
 #include "conn.fsm"
 #undef STATE
 #undef EVENT
-#undef EDGE
+#undef STEP
 	CONN_STATES
 };
 
 enum conn_event {
 #define STATE(name, prose)
 #define EVENT(name, prose) CONN_ON_##name,
-#define EDGE(from, event, to)
+#define STEP(from, event, to)
 #include "conn.fsm"
 #undef STATE
 #undef EVENT
-#undef EDGE
+#undef STEP
 	CONN_EVENTS
 };
 
