@@ -95,6 +95,22 @@ caller_token(struct request *req, struct view token)
 	sha256_of(token, req->caller.token);
 }
 
+/* The other header that clients of the wire send a token in; 1 when there is none. */
+static int
+caller_key(struct request *req, const struct http_head *head, struct err *err)
+{
+	struct view key = head_value(head, "x-api-key");
+	unsigned n = 0;
+
+	(void)http_head_field(head, "x-api-key", &n);
+	if (n == 0)
+		return 1;
+	if (n > 1 || !safe_text(key, 256))
+		return refuse(err, UNAUTHORIZED, "X-API-Key must be one token");
+	caller_token(req, key);
+	return 0;
+}
+
 /* A token goes before the uid; its text is not kept. */
 static int
 caller_read(struct request *req, const struct http_head *head, struct err *err)
@@ -102,6 +118,7 @@ caller_read(struct request *req, const struct http_head *head, struct err *err)
 	struct view auth = head_value(head, "authorization");
 	struct view query = request_param(req, "access_token");
 	unsigned n = 0;
+	int r;
 
 	(void)http_head_field(head, "authorization", &n);
 	if (n > 1)
@@ -114,6 +131,9 @@ caller_read(struct request *req, const struct http_head *head, struct err *err)
 	if (n == 1)
 		return refuse(
 			err, UNAUTHORIZED, "Authorization must be \"Bearer\", a blank and a token");
+	r = caller_key(req, head, err);
+	if (r <= 0)
+		return r;
 	if (safe_text(query, 256)) {
 		caller_token(req, query);
 		return 0;

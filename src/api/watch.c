@@ -273,6 +273,27 @@ events_row(struct request *req, const struct msg_audit_row *m)
 	w->nrecords++;
 }
 
+static struct view
+event_type(const json_t *record)
+{
+	static const struct {
+		const char *event, *when, *type;
+	} names[] = {
+#define EVENT(event, when, type) {event, when, type},
+#include "event.def"
+#undef EVENT
+	};
+	struct view event = text_of(record, "event");
+	const json_t *data = json_object_get(record, "data");
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (view_is(event, names[i].event) &&
+			(names[i].when == NULL ||
+				json_is_true(json_object_get(data, names[i].when))))
+			return view_str(names[i].type);
+	return event;
+}
+
 static void
 event_out(struct json_out *o, struct view text)
 {
@@ -286,7 +307,7 @@ event_out(struct json_out *o, struct view text)
 	json_out_object_begin(o);
 	row_time(o, "time", (uint64_t)json_integer_value(json_object_get(record, "ts_ms")));
 	json_out_key_str(o, "sandbox_id", text_of(record, "sandbox"));
-	json_out_key_str(o, "type", text_of(record, "event"));
+	json_out_key_str(o, "type", event_type(record));
 	json_out_key(o, "payload");
 	json_out_raw(o, text);
 	json_out_object_end(o);
