@@ -131,6 +131,10 @@ file_new_open(struct file_new *f, int dir, const char *name, mode_t mode)
 			return -EISDIR;
 		if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
 			return -ENXIO;
+		/* The new file takes its place by its name, but a mode that forbids writing is meant. */
+		if (S_ISREG(st.st_mode) &&
+			faccessat(dir, name, W_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) < 0)
+			return -errno;
 		if (mode == 0 && S_ISREG(st.st_mode))
 			f->mode = st.st_mode & 07777;
 	} else if (errno != ENOENT) {

@@ -9,6 +9,7 @@ from pathlib import Path
 
 BUILD = Path(os.environ.get("DEMILUNE_BUILD", "build")).resolve()
 PYPI = ("pandastack==0.10.0", "requests==2.32.3", "urllib3==2.2.3")
+INSPECT = ("inspect_ai==0.3.285",)
 NPM = ("@pandastack/sdk@0.9.0",)
 INSTALL_SECONDS = 180
 
@@ -44,15 +45,25 @@ def install(what: str, registry: str, commands: list[list[str]], folder: Path, w
     stamp.write_text(wanted)
 
 
-def python_packages() -> Path:
-    """The folder with the SDK of PyPI, for sys.path."""
-    folder = BUILD / "compat-python"
+def virtualenv(name: str, packages: tuple[str, ...]) -> Path:
+    folder = BUILD / name
     commands = [
         ["/usr/bin/python3", "-m", "venv", str(folder)],
-        [str(folder / "bin/pip"), "install", "--quiet", "--disable-pip-version-check", *PYPI],
+        [str(folder / "bin/pip"), "install", "--quiet", "--disable-pip-version-check", "--no-compile", *packages],
     ]
-    install(PYPI[0], "PyPI", commands, folder, " ".join(PYPI))
+    install(packages[0], "PyPI", commands, folder, " ".join(packages))
+    return folder
+
+
+def python_packages() -> Path:
+    """The folder with the SDK of PyPI, for sys.path."""
+    folder = virtualenv("compat-python", PYPI)
     return folder / f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
+
+
+def inspect_python() -> Path:
+    """The Python in which inspect_ai is installed."""
+    return virtualenv("compat-inspect", INSPECT) / "bin/python3"
 
 
 def npm_packages() -> Path:

@@ -120,3 +120,16 @@ def test_what_is_not_there(caller: Caller) -> None:
         status, said = ask(caller, "GET", path)
         assert status == 404, path
         assert isinstance(said["error"], str)
+
+
+def test_large_file(caller: Caller, box: str) -> None:
+    data = b"\xc3" * (50 << 20)
+    assert ask(caller, "PUT", box + "/fs?path=/work/large", data)[0] < 300
+    assert ask(caller, "GET", box + "/fs?path=/work/large") == (200, data)
+
+
+def test_a_mode_that_forbids_writing_is_meant(caller: Caller, box: str) -> None:
+    assert ask(caller, "PUT", box + "/fs?path=/work/kept&mode=0444", b"old")[0] < 300
+    status, said = ask(caller, "PUT", box + "/fs?path=/work/kept", b"new")
+    assert (status, said["code"]) == (400, "file")
+    assert ask(caller, "GET", box + "/fs?path=/work/kept")[1] == b"old"
