@@ -6,11 +6,14 @@ Usage: test_demo.py [STATE]. With a state directory that holds the template `pyt
 by the image's own programs. Prints `ok NAME` or `not ok NAME: why` per case; ends with 1 if any failed.
 """
 
+import contextlib
 import io
+import os
 import re
 import subprocess
 import sys
 import tempfile
+import time
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,7 +22,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "demo"))
 
 import agent
+import host
 import make_ticket
+from story import Story
 
 
 class Failure(Exception):
@@ -129,12 +134,84 @@ def opens_in_template() -> None:
                 check(not wrong, f"{step.name}: {wrong}: {done.stdout[:500]}{done.stderr[:500]}")
 
 
+ORPHAN = """
+import os, socket, subprocess, sys
+sys.path.insert(0, sys.argv[1])
+import host
+
+host.adopt()
+before = host.listening(host.descendants(os.getpid()))
+# A shell that ends at once leaves a server behind, in a session of its own.
+server = "import socket, time; s = socket.create_server(('127.0.0.1', 0)); print('up', flush=True); time.sleep(60)"
+shell = subprocess.Popen(["sh", "-c", 'setsid python3 -c "$0" &', server], stdout=subprocess.PIPE, text=True)
+shell.stdout.readline()
+shell.wait()
+found = host.descendants(os.getpid())
+new = host.listening(found) - before
+for pid in found:
+    os.kill(pid, 9)
+print(sorted(found.values()), len(new), sorted(n.split()[0] for n in new))
+"""
+
+
+def orphans_and_their_sockets_are_seen() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ORPHAN, str(agent.COMMANDS.parent)], capture_output=True, text=True, timeout=30, check=True
+    )
+    check(done.stdout.strip() == "['python3'] 1 ['tcp']", f"{done.stdout}{done.stderr}")
+
+
+def namespaces_and_groups_are_seen() -> None:
+    if os.geteuid() != 0:
+        return
+    with subprocess.Popen(["unshare", "--net", "--uts", "sleep", "60"]) as held:
+        while "sleep" not in Path(f"/proc/{held.pid}/comm").read_text():
+            time.sleep(0.01)
+        place = host.place_of(held.pid)
+        check(len(place.namespaces) == 2, f"{place.namespaces}")
+        left = host.remains(place)
+        check(len(left) == 2, f"{left}")
+        held.kill()
+        held.wait()
+        check(host.remains(place) == [], "what is gone is still seen")
+    with tempfile.TemporaryDirectory(prefix="demilune-") as group:
+        check(host.remains(host.Place(frozenset(), frozenset([Path(group)]))) != [], "a group that is there is not seen")
+
+
+def a_changed_host_is_seen() -> None:
+    before = host.Snapshot()
+    check(before.differences(before) == [], "it differs from itself")
+    other = replace(
+        before,
+        mounts=before.mounts ^ {"/left tmpfs tmpfs"},
+        loops=before.loops | {"/sys/block/loop99/loop/backing_file"},
+        files=("0" * 64, *before.files[1:]),
+    )
+    wrong = before.differences(other)
+    check(len(wrong) == 3 and len(other.differences(before)) == 3, f"{wrong}")
+
+
+def a_broken_expectation_ends_the_story_with_one() -> None:
+    told = Story()
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        told.verdict("good", [])
+        good = told.end(1.0)
+        told.verdict("bad", ["\x1b[2Jwiped"])
+        bad = told.end(1.0)
+    check((good, bad) == (0, 1), f"{good} {bad}")
+    check("bad: " in text.getvalue() and "\x1b" not in text.getvalue(), "a sandbox can write to the terminal")
+
+
 CASES: list[Callable[[], None]] = [
     same_bytes_every_time,
     bomb_is_whole,
     tickets_do_not_share_a_mark,
     table_holds_together,
     judge_finds_each_fault,
+    orphans_and_their_sockets_are_seen,
+    namespaces_and_groups_are_seen,
+    a_changed_host_is_seen,
+    a_broken_expectation_ends_the_story_with_one,
 ]
 
 
