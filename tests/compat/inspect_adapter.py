@@ -32,7 +32,7 @@ INPUT_BYTES = 500_000
 FROM_FILE = "import os, sys; a = open(sys.argv[1], 'rb').read().split(b'\\0'); os.execvp(a[0], a)"
 
 
-class Demilune(SandboxEnvironment):
+class Demilune(SandboxEnvironment):  # type: ignore[misc]  # not installed where types are checked
     def __init__(self, url: str, token: str) -> None:
         super().__init__()
         self.url, self.token = url, token
