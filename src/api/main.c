@@ -62,9 +62,9 @@ main(int argc, char **argv)
 	repl_start(&api);
 	log_line("serving");
 	ev_run(api.loop, 0);
-	listen_stop(&api);
 	list_each (c, &api.conns, struct conn, link)
-		conn_close(c);
+		conn_close(c); /* which lets the listeners accept again: they go afterwards */
+	listen_stop(&api);
 	repl_stop(&api);
 	serve_stop(&api);
 	loop_free(api.loop);
