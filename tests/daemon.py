@@ -194,7 +194,7 @@ class Holdings:
 
 def role(pid: int) -> str:
     """supervisor, engine, api, relay, config; agent for PID 1 of a sandbox, spare for what may become one, else guest."""
-    name = os.path.basename(link(f"/proc/{pid}/exe"))
+    name = os.path.basename(link(f"/proc/{pid}/exe")).removesuffix(" (deleted)")
     inside = [line.split()[1:] for line in read(f"/proc/{pid}/status").splitlines() if line.startswith("NSpid:")]
     first = bool(inside) and len(inside[0]) > 1 and inside[0][-1] == "1"
     if name.startswith("demilune-"):
