@@ -59,6 +59,7 @@ CHAPTERS: dict[str, str] = {
     "break": "It tries to take the machine down",
     "after": "The sandbox of ticket 48221 still answers",
     "next": "Ticket 48222 of another tenant runs clean",
+    "again": "Ticket 48221 gets a second round, in a fresh sandbox with its files",
 }
 
 
@@ -343,7 +344,7 @@ BREAK = [
         "bash -c 'f() { f | f & }; f' 2>/dev/null; sleep 30",
         Expect(exit_codes=None, reasons=KILLED, at_most_seconds=12),
         "the pids limit; the timeout takes all of them",
-        timeout_seconds=4,
+        timeout_seconds=2,
     ),
     still_answers("fork-bomb"),
     Step(
@@ -397,13 +398,13 @@ BREAK = [
         " sleep 60",
         Expect(exit_codes=None, reasons=frozenset({"timeout"}), at_most_seconds=6),
         "the timeout ends every descendant, setsid or not",
-        timeout_seconds=2,
+        timeout_seconds=1,
     ),
     Step(
         "survivors-gone",
         "after",
         "",
-        "test -s /tmp/survivor && a=$(wc -c < /tmp/survivor) && sleep 1 && b=$(wc -c < /tmp/survivor) &&"
+        "test -s /tmp/survivor && a=$(wc -c < /tmp/survivor) && sleep 0.5 && b=$(wc -c < /tmp/survivor) &&"
         " echo grew $((b - a))",
         Expect(shows=(r"^grew 0$",)),
         "",
@@ -453,6 +454,25 @@ STEPS_48222: list[Step] = [
         "",
         "cat /work/48222/body.txt && pdftotext /work/48222/invoice.pdf -",
         Expect(shows=(rf"^Reference: {CANARY}$", rf"^Reference {CANARY}$")),
+        "",
+    ),
+]
+
+STEPS_AGAIN: list[Step] = [
+    Step(
+        "again-fresh",
+        "again",
+        "",
+        script("next_fresh.py"),
+        Expect(shows=(r"^python3: /usr/bin/python3$", r"^planted: 0$", r"^strangers: 0$")),
+        "the task keeps its inputs and its record, never the state of a sandbox",
+    ),
+    Step(
+        "again-inputs",
+        "again",
+        "",
+        "ls /work/48221 | wc -l; ls -A /work /home/agent /tmp",
+        Expect(shows=(r"^6$",), never=(r"again", r"survivor", r"fill", r"\.netrc", r"^bin$")),
         "",
     ),
 ]

@@ -17,7 +17,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -136,8 +136,8 @@ class Demo:
         self.build, self.state = build, state
         self.canary = "host-secret-" + secrets.token_hex(16)
         self.canary_file = state / "demo" / "host-canary"
-        self.folder = state / "demo"
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.canary_file.parent.mkdir(parents=True, exist_ok=True)
+        self.files = make_ticket.tickets()
         self.canary_file.write_text(self.canary + "\n")
         host.adopt()
         self.before = host.Snapshot()
@@ -162,7 +162,7 @@ class Demo:
         token = root.call("POST", "/v1/me/tokens", {"tenant": tenant, "label": "demo", "expires_in_seconds": 3600}).want(201)
         api = Api(self.daemon.socket, token["token"])
         task = api.call("POST", "/v1/tasks", {"template": "python", "labels": {"ticket": ticket}}).want(201)
-        files = make_ticket.tickets()[ticket]
+        files = self.files[ticket]
         for name, data in files.items():
             api.call("PUT", f"/v1/tasks/{task['id']}/inputs", data, path=f"/work/{ticket}/{name}").want(201)
         box = api.call("POST", "/v1/sandboxes", {"task": task["id"], "ttl_seconds": 600}).want(201)
@@ -232,9 +232,9 @@ class Demo:
             self.story.line("stderr", outcome.stderr[-2000:])
 
     def play(self, box: Sandbox, steps: list[agent.Step]) -> None:
-        chapter = "next"
+        chapter = ""
         for step in steps:
-            if step.chapter not in (chapter, "after"):
+            if step.chapter not in (chapter, "after", "next", "again"):
                 chapter = step.chapter
                 self.story.chapter(agent.CHAPTERS[chapter])
             self.run_step(box, step)
@@ -277,6 +277,15 @@ class Demo:
             f"{used['memory_peak_bytes'] >> 20} MiB at most, {used['cpu_us'] / 1e6:.1f} s of a processor,"
             f" {used['oom_kills']} out-of-memory kills, {used['pids_refused']} forks refused",
         )
+
+    def second_round(self, box: Sandbox) -> None:
+        """The sandbox is gone, the task is not."""
+        row = box.api.call("POST", f"/v1/tasks/{box.task}/resume").want(201)
+        again = replace(box, id=row["id"], place=host.place_of(row["measured"]["host_pid"]))
+        self.places.append(again.place)
+        self.story.verdict("boundary", self.measured_wrong(row, again.place), f"{again.id} for the same task")
+        self.play(again, agent.STEPS_AGAIN)
+        self.kill(again)
 
     # ---- the record ----
 
@@ -354,6 +363,8 @@ class Demo:
         story.chapter("Both sandboxes end")
         self.kill(first)
         self.kill(second)
+        story.chapter(agent.CHAPTERS["again"])
+        self.second_round(first)
         story.chapter("The record: demilune audit 48221")
         self.audit(first)
 
