@@ -52,7 +52,7 @@ ipc_write(int fd, struct view packed, const int *fds, size_t nfds, struct err *e
 
 		msg.msg_control = control.room;
 		msg.msg_controllen = CMSG_SPACE(sizeof(int) * nfds);
-		c = CMSG_FIRSTHDR(&msg);
+		c = &control.align; /* CMSG_FIRSTHDR, which cannot be NULL here */
 		c->cmsg_level = SOL_SOCKET;
 		c->cmsg_type = SCM_RIGHTS;
 		c->cmsg_len = CMSG_LEN(sizeof(int) * nfds);

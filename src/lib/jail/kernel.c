@@ -27,9 +27,16 @@ jail_backend(void)
 int
 jail_rlimits_set(const struct jail_rlimit *r, size_t n, struct err *err)
 {
-	struct rlimit none = {0};
+	struct rlimit core;
 
-	if (setrlimit(RLIMIT_CORE, &none) != 0)
+	/*
+	 * One byte, not none: a core_pattern that is a pipe starts its program on the host for a limit of 0, and
+	 * for no dump at all at 1 (core(5); fs/coredump.c since Linux 2.6.32). Who starts us with 0 keeps it.
+	 */
+	if (getrlimit(RLIMIT_CORE, &core) != 0)
+		return err_errno(err, "cannot read the limit of core dumps");
+	core.rlim_cur = core.rlim_max = core.rlim_max > 1 ? 1 : core.rlim_max;
+	if (setrlimit(RLIMIT_CORE, &core) != 0)
 		return err_errno(err, "cannot forbid core dumps");
 	for (size_t i = 0; i < n; i++) {
 		struct rlimit l = {.rlim_cur = r[i].value, .rlim_max = r[i].value};
