@@ -11,11 +11,11 @@
 enum job_state {
 #define STATE(name) JOB_##name,
 #define EVENT(name)
-#define STEP(state, event, next)
+#define EDGE(state, event, next)
 #include "job.fsm"
 #undef STATE
 #undef EVENT
-#undef STEP
+#undef EDGE
 	JOB_STATE_MAX
 };
 
