@@ -10,11 +10,11 @@
 enum job_event {
 #define STATE(name)
 #define EVENT(name) EVENT_##name,
-#define EDGE(state, event, next)
+#define STEP(state, event, next)
 #include "job.fsm"
 #undef STATE
 #undef EVENT
-#undef EDGE
+#undef STEP
 };
 
 static const struct {
@@ -24,11 +24,11 @@ static const struct {
 } steps[] = {
 #define STATE(name)
 #define EVENT(name)
-#define EDGE(s, e, n) {JOB_##s, EVENT_##e, JOB_##n},
+#define STEP(s, e, n) {JOB_##s, EVENT_##e, JOB_##n},
 #include "job.fsm"
 #undef STATE
 #undef EVENT
-#undef EDGE
+#undef STEP
 };
 
 static void

@@ -15,11 +15,11 @@
 enum job_state {
 #define STATE(name) JOB_##name,
 #define EVENT(name)
-#define EDGE(state, event, next)
+#define STEP(state, event, next)
 #include "job.fsm"
 #undef STATE
 #undef EVENT
-#undef EDGE
+#undef STEP
 	JOB_STATE_MAX
 };
 

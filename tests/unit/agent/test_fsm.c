@@ -18,7 +18,7 @@ struct edge {
 
 #define STATE(name)
 #define EVENT(name)
-#define EDGE(s, e, n) {#s, #e, #n},
+#define STEP(s, e, n) {#s, #e, #n},
 static const struct edge agent_edges[] = {
 #include "../../../guest/agent/job.fsm"
 };
@@ -27,11 +27,11 @@ static const struct edge relay_edges[] = {
 };
 #undef STATE
 #undef EVENT
-#undef EDGE
+#undef STEP
 
 #define STATE(name) #name,
 #define EVENT(name)
-#define EDGE(s, e, n)
+#define STEP(s, e, n)
 static const char *const agent_states[] = {
 #include "../../../guest/agent/job.fsm"
 };
@@ -40,11 +40,11 @@ static const char *const relay_states[] = {
 };
 #undef STATE
 #undef EVENT
-#undef EDGE
+#undef STEP
 
 #define STATE(name)
 #define EVENT(name) #name,
-#define EDGE(s, e, n)
+#define STEP(s, e, n)
 static const char *const agent_events[] = {
 #include "../../../guest/agent/job.fsm"
 };
