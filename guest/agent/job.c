@@ -426,6 +426,9 @@ report_read(struct job *j)
 
 		if (r < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
+		/* The child ended with an order unread: told once, in front of what it said. */
+		if (r < 0 && errno == ECONNRESET)
+			continue;
 		if (r == sizeof(n) && n.kind == NOTE_ENTRY && put_entry(j, &n))
 			continue;
 		if (r == sizeof(n) && n.kind == NOTE_ENDED && n.end < JOB_END_MAX) {

@@ -204,6 +204,7 @@ world_start(struct world *w, const struct world_options *o)
 	(void)close(supervisor[1]);
 	w->engine = engine[0];
 	w->supervisor = supervisor[0];
+	SEND(w, AGENT_STARTS, agent_starts, -1, {0});
 }
 
 void
@@ -290,8 +291,8 @@ send_packed(int fd, enum msg_type type, struct view body, const int *fds, size_t
 void
 world_send(struct world *w, enum msg_type type, struct view body, int fd)
 {
-	send_packed(type == MSG_ENGINE_EDGE ? w->supervisor : w->engine, type, body, &fd,
-		fd >= 0 ? 1 : 0);
+	send_packed(msg_info[type].from == ROOM_SUPERVISOR ? w->supervisor : w->engine, type, body,
+		&fd, fd >= 0 ? 1 : 0);
 }
 
 void

@@ -153,13 +153,15 @@ ipc_read(int fd, enum edge edge, enum room from, uint8_t *room, size_t n, struct
 	ssize_t r;
 	int code;
 
+	/*
+	 * ECONNRESET: the other end closed with messages of ours unread. It is told once, in front of what the
+	 * other end said last (RELAY_LOST is such a word), so that is read first; then comes the end.
+	 */
 	do
 		r = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
-	while (r < 0 && errno == EINTR);
+	while (r < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (r < 0 && errno == EAGAIN)
 		return err_set(err, -EAGAIN, "nothing to read");
-	if (r < 0 && errno == ECONNRESET)
-		return err_set(err, -EPIPE, "the other end closed");
 	if (r < 0)
 		return err_errno(err, "receive");
 	if (r == 0 && msg.msg_controllen == 0)

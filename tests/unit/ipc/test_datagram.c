@@ -176,6 +176,35 @@ closed_and_empty(void **state)
 	(void)close(p.extra);
 }
 
+/* An end that closes with something unread: its own last word is read before its end is told. */
+static void
+last_word(void **state)
+{
+	struct pair p;
+	struct ipc_msg m;
+	struct err err = {0};
+	auto_buf struct buf body, b;
+
+	(void)state;
+	pair_open(&p);
+	buf_init(&body, IPC_MAX);
+	buf_init(&b, IPC_MAX);
+	msg_samples[MSG_RELAY_LOST].zero(&body);
+	pack(&b, MSG_RELAY_LOST, 0, (uint32_t)body.n, buf_view(&body));
+	assert_int_equal(ipc_write(p.fds[1], view_str("unread"), NULL, 0, &err), 0);
+	assert_int_equal(ipc_write(p.fds[0], buf_view(&b), NULL, 0, &err), 0);
+	(void)close(p.fds[0]);
+	assert_int_equal(ipc_read(p.fds[1], EDGE_RELAY_ENGINE, ROOM_RELAY, room_bytes,
+				 sizeof(room_bytes), &m, &err),
+		0);
+	assert_int_equal(m.type, MSG_RELAY_LOST);
+	assert_int_equal(ipc_read(p.fds[1], EDGE_RELAY_ENGINE, ROOM_RELAY, room_bytes,
+				 sizeof(room_bytes), &m, &err),
+		-EPIPE);
+	(void)close(p.fds[1]);
+	(void)close(p.extra);
+}
+
 int
 main(void)
 {
@@ -183,6 +212,7 @@ main(void)
 		cmocka_unit_test(each_message),
 		cmocka_unit_test(too_long_for_its_room),
 		cmocka_unit_test(closed_and_empty),
+		cmocka_unit_test(last_word),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
