@@ -448,7 +448,7 @@ proofs_find_what_is_missing(void **state UNUSED)
 		{S_CAPS, false, "capability sets"},
 		{S_NNP, false, "no_new_privs"},
 		{S_DUMP, false, "dumpable"},
-		{S_LIMITS, false, "resource limits"},
+		{S_LIMITS, false, "core dumps"},
 		{S_FILTER, false, "no syscall filter"},
 		{S_MARK, false, "not the one listed"},
 		{S_SECURE, false, "securebits"},
