@@ -111,7 +111,7 @@ class Inside:
                           f"exec '{self.build}/bench/demilune-api'\n")
         driver.chmod(0o755)
         found: dict[str, list[float]] = {}
-        with subprocess.Popen([str(self.build / "src/supervisor/demilune-supervisor"), "--foreground", "--libexec",
+        with subprocess.Popen([str(self.build / "src/supervisor/demilune-supervisor"), "--libexec",
                                str(libexec), "--config", str(home.home / "demilune.yaml")], stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True) as process:
             assert process.stdout is not None

@@ -74,7 +74,7 @@ class Daemon:
         with self.log.open("wb") as log:
             # What the daemon itself was told must not be seen by what it starts.
             self.process = subprocess.Popen(
-                [str(program), "--foreground", "--config", str(config)],
+                [str(program), "--config", str(config)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

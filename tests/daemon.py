@@ -288,7 +288,7 @@ class Daemon:
         enter = "".join(f"echo 0 >'{group}/cgroup.procs' && " for group in self.groups)
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
-                ["/bin/sh", "-c", f"{enter}exec '{program}' --foreground --config '{self.home}/demilune.yaml'"],
+                ["/bin/sh", "-c", f"{enter}exec '{program}' --config '{self.home}/demilune.yaml'"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", start_new_session=True)
         wait_until("/readyz answers 200", lambda: self.ended() or self.client.ready(), 30)
         if self.ended():

@@ -16,50 +16,12 @@
 #include "supervisor/start.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 enum { EXIT_USAGE = 2, EXIT_CONFIG = 3 };
-
-/* ---- the background ---- */
-
-/*
- * The command returns when the supervisor in the background says that everything is up, with its status when it ends
- * before that. Returns in the background only; the descriptor to say it on.
- */
-static int
-background(void)
-{
-	int pipe_fds[2], status = 1;
-	char byte;
-	pid_t pid;
-
-	if (pipe2(pipe_fds, O_CLOEXEC) < 0 || (pid = fork()) < 0)
-		log_exit(1, "no process for the background: %m");
-	if (pid == 0) {
-		(void)close(pipe_fds[0]); /* the command's */
-		(void)setsid();           /* a new child is never a leader already */
-		return pipe_fds[1];
-	}
-	(void)close(pipe_fds[1]); /* the background's */
-	if (read(pipe_fds[0], &byte, 1) == 1)
-		exit(0);
-	(void)waitpid(pid, &status, 0);
-	exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
-}
-
-static void
-ready_tell(int *fd)
-{
-	if (*fd < 0)
-		return;
-	(void)!write(*fd, "", 1); /* whoever waited may have been interrupted */
-	(void)close(take_fd(fd));
-}
 
 /* ---- the end ---- */
 
@@ -143,7 +105,7 @@ signals_watch(struct supervisor *sv)
 }
 
 static void
-run(struct supervisor *sv, int *ready)
+run(struct supervisor *sv)
 {
 	struct err err = {0};
 	bool clean;
@@ -158,7 +120,6 @@ run(struct supervisor *sv, int *ready)
 	spares_refill(&sv->sandboxes, 0);
 	log_line("up: control groups version %d, at most %u sandboxes, state in %s",
 		cgroups_version(&sv->cgroups), sv->settings.max_sandboxes, sv->settings.state_dir);
-	ready_tell(ready);
 	ev_run(sv->loop, 0);
 
 	rooms_end(sv);
@@ -202,7 +163,6 @@ main(int argc, char **argv)
 	static struct supervisor sv;
 	struct options options;
 	struct err err = {0};
-	int ready = -1;
 
 	log_name("supervisor");
 	if (options_read(argc, argv, &options, &err) < 0)
@@ -215,8 +175,6 @@ main(int argc, char **argv)
 		log_exit(EXIT_USAGE,
 			"root is needed: namespaces, mounts and control groups belong to it");
 	(void)umask(022);
-	if (!options.foreground)
-		ready = background();
 	supervisor_init(&sv);
 	if (programs_find(&sv.programs, options.libexec, &err) < 0)
 		log_exit(1, "%s", err.text);
@@ -226,7 +184,7 @@ main(int argc, char **argv)
 		start_undo(&sv, false);
 		log_exit(1, "%s", err.text);
 	}
-	run(&sv, &ready);
+	run(&sv);
 	programs_done(&sv.programs);
 	return 0;
 }

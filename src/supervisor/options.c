@@ -23,8 +23,6 @@ options_read(int argc, char **argv, struct options *ret, struct err *err)
 	while ((c = getopt_long(argc, argv, "", rows, NULL)) >= 0) {
 		if (c == 'c')
 			o.config = optarg;
-		else if (c == 'f')
-			o.foreground = true;
 		else if (c == 'l')
 			o.libexec = optarg;
 		else if (c == 'h')

@@ -8,7 +8,7 @@
 
 struct options {
 	const char *config, *libexec; /* borrowed from argv; NULL: not given */
-	bool foreground, help;
+	bool help;
 };
 
 int options_read(int argc, char **argv, struct options *ret, struct err *err) MUST_CHECK;

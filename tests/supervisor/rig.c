@@ -194,7 +194,7 @@ supervisor_run(struct rig *r, const char *config_text)
 		int fd = open(log == NULL ? "/dev/null" : log, O_WRONLY | O_APPEND | O_CREAT, 0644);
 
 		(void)dup2(fd, 2);
-		(void)execl(SUPERVISOR, SUPERVISOR, "--config", config, "--foreground", "--libexec",
+		(void)execl(SUPERVISOR, SUPERVISOR, "--config", config, "--libexec",
 			getenv("RIG_LIBEXEC") == NULL ? LIBEXEC : getenv("RIG_LIBEXEC"), NULL);
 		_exit(127);
 	}

@@ -343,10 +343,10 @@ test_options(void **state)
 	(void)state;
 	assert_int_equal(options(&o, 0), 0);
 	assert_null(o.config);
-	assert_false(o.foreground);
-	assert_int_equal(options(&o, 1, "--foreground"), 0);
-	assert_true(o.foreground);
-	assert_int_equal(options(&o, 3, "--config", "f", "--foreground"), 0);
+	assert_false(o.help);
+	assert_int_equal(options(&o, 1, "--help"), 0);
+	assert_true(o.help);
+	assert_int_equal(options(&o, 2, "--config", "f"), 0);
 	assert_non_null(o.config);
 	assert_int_equal(options(&o, 1, "--config"), -EINVAL);
 	assert_int_equal(options(&o, 1, "--nonsense"), -EINVAL);
