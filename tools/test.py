@@ -146,7 +146,7 @@ SUITES: dict[str, Callable[[Context], Result]] = {
     "cli": pytest("tests/cli"),
     "compat": pytest("tests/compat", 600),
     "story": ends_well(["/usr/bin/python3", "demo/play.py", "--build", "{build}", "--state", "{state}",
-                        "--run-dir", "{state}/run"]),
+                        "--run-dir", "{build}/story-run"]),
     "demo": tap(["/usr/bin/python3", "tests/demo/test_demo.py", "{state}"]),
 }
 
