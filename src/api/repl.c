@@ -17,6 +17,8 @@ repl_free(struct repl *repl)
 {
 	list_remove(&repl->link);
 	repl->api->nrepls--;
+	ask_forget_all(&repl->asks);
+	json_decref(repl->answer);
 	buf_done(&repl->line);
 	loop_free_later(repl->api->loop, repl);
 }
@@ -40,6 +42,134 @@ end_with(struct repl *repl, enum error error, const char *text)
 	repl_free(repl);
 }
 
+/* ---- cells ---- */
+
+/* The engine did not record. When it did not even answer, nobody knows what it has: the context cannot go on. */
+static bool
+cell_refused(struct repl *repl, const struct answer *answer, bool fatal)
+{
+	const struct msg_refused *m = answer->m;
+	enum error error;
+
+	if (answer->type != MSG_REFUSED)
+		return false;
+	error = error_info(m->error) == NULL ? ERROR_INTERNAL : (enum error)m->error;
+	if (fatal || answer->in == NULL) {
+		char text[600];
+
+		(void)snprintf(text, sizeof(text), "%.*s", VIEW_ARGS(m->text));
+		end_with(repl, error, text);
+		return true;
+	}
+	repl->state = REPL_IDLE;
+	if (repl->waiting != NULL)
+		repl_lost(repl, error, m->text);
+	return true;
+}
+
+static void
+on_cell_ended(void *owner, const struct answer *answer)
+{
+	struct repl *repl = owner;
+	auto_json json_t *line = NULL;
+
+	if (cell_refused(repl, answer, true))
+		return;
+	repl->state = REPL_IDLE;
+	line = take_ptr(repl->answer);
+	if (repl->waiting != NULL && line != NULL)
+		repl_answered(repl, line);
+}
+
+static void
+cell_end(struct repl *repl, struct msg_cell_end *m)
+{
+	struct err err = {0};
+
+	m->caller = repl->caller;
+	m->sandbox = repl->sandbox;
+	m->job = repl->job->id;
+	repl->state = REPL_ENDING;
+	if (ASK(repl->api, &repl->asks, on_cell_ended, repl, &err, CELL_END, cell_end, *m) < 0)
+		end_with(repl, (enum error) - err.code, err.text);
+}
+
+static size_t
+length(json_t *line, const char *key)
+{
+	return json_string_length(json_object_get(line, key));
+}
+
+/* The interpreter answered: recorded first, told then. */
+static void
+cell_ended(struct repl *repl, json_t *line)
+{
+	struct msg_cell_end m = {
+		.reason = repl->interrupted ? JOB_REASON_TIMEOUT : JOB_REASON_EXITED,
+		.code = (int32_t)json_integer_value(json_object_get(line, "exit")),
+		.wall_us = 1000 * (clock_mono_ms() - repl->used_ms),
+		.stdout_seen = length(line, "stdout"),
+		.stderr_seen = length(line, "stderr")};
+
+	repl->answer = json_incref(line);
+	cell_end(repl, &m);
+}
+
+static void
+cell_send(struct repl *repl)
+{
+	auto_buf struct buf line;
+	struct json_out o;
+
+	buf_init(&line, LIMIT_REPL_LINE_BYTES);
+	json_out_init(&o, &line, true);
+	json_out_object_begin(&o);
+	json_out_key_int(&o, "id", (int64_t)++repl->cell);
+	json_out_key_str(&o, "code", repl_code(repl));
+	json_out_object_end(&o);
+	buf_add_byte(&line, '\n');
+	repl->state = REPL_RUNNING;
+	repl->used_ms = clock_mono_ms();
+	job_send(repl->job, buf_view(&line));
+}
+
+static void
+on_cell_begun(void *owner, const struct answer *answer)
+{
+	struct repl *repl = owner;
+	struct msg_cell_end never = {.reason = JOB_REASON_CANCELLED};
+
+	if (cell_refused(repl, answer, false))
+		return;
+	if (repl->waiting != NULL)
+		cell_send(repl);
+	else
+		cell_end(repl, &never); /* the caller left, and the code with it */
+}
+
+int
+repl_ask(struct repl *repl, struct request *req, struct view code, struct err *err)
+{
+	must(repl->state == REPL_IDLE && repl->waiting == NULL);
+	if (ASK(repl->api, &repl->asks, on_cell_begun, repl, err, CELL_BEGIN, cell_begin,
+		    {.caller = repl->caller,
+			    .sandbox = repl->sandbox,
+			    .job = repl->job->id,
+			    .code = code,
+			    .request_id = view_str(req->id)}) < 0)
+		return err->code;
+	repl->state = REPL_BEGINNING;
+	repl->used_ms = clock_mono_ms();
+	repl->interrupted = false;
+	repl->waiting = req;
+	return 0;
+}
+
+/* ---- what comes out ---- */
+
+static const char no_sense[] =
+	"the interpreter answered with something else than it should, and was ended";
+
 static void
 take_line(struct repl *repl, struct view text)
 {
@@ -49,18 +179,28 @@ take_line(struct repl *repl, struct view text)
 	struct err err = {0};
 
 	if (json_parse(text, &limits, &line, &err) < 0 || !json_is_object(line)) {
-		end_with(repl, ERROR_FILE,
-			"the interpreter answered with something else than it should, and was "
-			"ended");
+		end_with(repl, ERROR_FILE, no_sense);
 		return;
 	}
-	if (!repl->ready) {
-		repl->ready = json_is_true(json_object_get(line, "ready"));
-	} else if (json_integer_value(json_object_get(line, "id")) != (json_int_t)repl->cell) {
-		return; /* of a cell that nobody waits for any more */
+	switch (repl->state) {
+	case REPL_OPENING:
+		if (!json_is_true(json_object_get(line, "ready"))) {
+			end_with(repl, ERROR_FILE, no_sense);
+			return;
+		}
+		repl->state = REPL_IDLE;
+		if (repl->waiting != NULL)
+			repl_answered(repl, line);
+		return;
+	case REPL_RUNNING:
+		if (json_integer_value(json_object_get(line, "id")) == (json_int_t)repl->cell)
+			cell_ended(repl, line);
+		return;
+	case REPL_IDLE:
+	case REPL_BEGINNING:
+	case REPL_ENDING:
+		return; /* nothing was asked: noise of the sandbox */
 	}
-	if (repl->waiting != NULL)
-		repl_answered(repl, line);
 }
 
 static void
@@ -94,9 +234,13 @@ on_done(struct job *job, const struct msg_job_row *row)
 	struct repl *repl = job->owner;
 
 	(void)row;
+	/* With its job the engine recorded the end of the cell. */
+	if (repl->waiting != NULL && repl->answer != NULL)
+		repl_answered(repl, repl->answer);
 	end_with(repl, ERROR_CONFLICT,
-		repl->ready ? "the interpreter ended"
-			    : "the interpreter could not be started: the template needs python3");
+		repl->state != REPL_OPENING
+			? "the interpreter ended"
+			: "the interpreter could not be started: the template needs python3");
 }
 
 static void
@@ -141,6 +285,7 @@ repl_new(struct request *req, const struct id *sandbox)
 	repl->created_ms = clock_real_ms();
 	repl->used_ms = clock_mono_ms();
 	buf_init(&repl->line, LIMIT_REPL_LINE_BYTES);
+	list_init(&repl->asks);
 	list_append(&req->api->repls, &repl->link);
 	req->api->nrepls++;
 	return repl;
@@ -198,24 +343,6 @@ repl_find(struct request *req, const struct id *sandbox, struct view name)
 			view_is(name, r->name))
 			return r;
 	return NULL;
-}
-
-void
-repl_ask(struct repl *repl, struct view code)
-{
-	auto_buf struct buf line;
-	struct json_out o;
-
-	buf_init(&line, LIMIT_REPL_LINE_BYTES);
-	json_out_init(&o, &line, true);
-	json_out_object_begin(&o);
-	json_out_key_int(&o, "id", (int64_t)++repl->cell);
-	json_out_key_str(&o, "code", code);
-	json_out_object_end(&o);
-	buf_add_byte(&line, '\n');
-	repl->used_ms = clock_mono_ms();
-	repl->interrupted = false;
-	job_send(repl->job, buf_view(&line));
 }
 
 static void

@@ -111,6 +111,14 @@ cell_answer(struct request *req, struct repl *repl, json_t *line)
 	}
 }
 
+struct view
+repl_code(const struct repl *repl)
+{
+	const struct body_repl_run *b = repl->waiting->fields;
+
+	return b->code.v;
+}
+
 void
 repl_answered(struct repl *repl, json_t *line)
 {
@@ -181,17 +189,17 @@ run_tick(struct request *req)
 	uint64_t ran = clock_mono_ms() - repl->used_ms;
 	uint64_t limit = b->timeout_ms.state == FIELD_SET ? (uint64_t)b->timeout_ms.v
 							  : CELL_DEFAULT_MS;
+	bool runs = repl->state == REPL_RUNNING;
 	struct err err = {0};
 
-	if (ran > limit + INTERRUPT_MS) {
-		repl->waiting = req;
+	if (runs && ran > limit + INTERRUPT_MS) {
 		repl_lost(repl, ERROR_TIMEOUT,
 			view_str("timeout: the cell did not stop when it was interrupted; its "
 				 "interpreter was ended"));
 		repl_end(repl);
 		return;
 	}
-	if (ran >= limit && !repl->interrupted) {
+	if (runs && ran >= limit && !repl->interrupted) {
 		repl->interrupted = true;
 		job_signal(repl->job, SIGNAL_INTERRUPT);
 	}
@@ -229,6 +237,8 @@ on_repl_open(struct request *req, struct err *err)
 	return 0;
 }
 
+static const char no_context[] = "no such code context: it was closed, or its interpreter ended";
+
 static int
 find(struct request *req, struct repl **ret, struct err *err)
 {
@@ -238,41 +248,18 @@ find(struct request *req, struct repl **ret, struct err *err)
 		return err->code;
 	*ret = repl_find(req, &sandbox, req->arg[1]);
 	if (*ret == NULL)
-		return refuse(err, NOT_FOUND,
-			"no such code context: it was closed, or its interpreter ended");
+		return refuse(err, NOT_FOUND, "%s", no_context);
 	return 0;
 }
 
-/* The engine knows the caller still and the sandbox runs: the context may be used. */
+/* There is no such context; whether the caller may know even that, the engine says. */
 static void
-on_run_known(void *owner, const struct answer *answer)
+on_run_unknown(void *owner, const struct answer *answer)
 {
 	struct request *req = owner;
-	const struct body_repl_run *b = req->fields;
-	struct err err = {0};
-	struct repl *repl;
 
-	if (request_refused(req, answer))
-		return;
-	if (find(req, &repl, &err) < 0) {
-		request_fail(req, &err);
-		return;
-	}
-	if (((const struct msg_sandbox_row *)answer->m)->state != SANDBOX_STATE_RUNNING) {
-		request_refuse(
-			req, ERROR_CONFLICT, 0, view_str("sandbox not running (paused or ended)"));
-		return;
-	}
-	if (repl->waiting != NULL || !repl->ready) {
-		request_refuse(req, ERROR_CONFLICT, 0,
-			view_str("the code context is running something else"));
-		return;
-	}
-	repl->waiting = req;
-	req->own = repl;
-	req->ops = &run_ops;
-	repl_ask(repl, b->code.v);
-	request_timer(req, b->timeout_ms.state == FIELD_SET && b->timeout_ms.v < 2000 ? 100 : 1000);
+	if (!request_refused(req, answer))
+		request_refuse(req, ERROR_NOT_FOUND, 0, view_str(no_context));
 }
 
 static int
@@ -288,7 +275,20 @@ sandbox_ask(struct request *req, ask_fn *fn, struct err *err)
 int
 on_repl_run(struct request *req, struct err *err)
 {
-	return sandbox_ask(req, on_run_known, err);
+	const struct body_repl_run *b = req->fields;
+	struct repl *repl;
+
+	if (find(req, &repl, err) < 0)
+		return err->code == -ERROR_NOT_FOUND ? sandbox_ask(req, on_run_unknown, err)
+						     : err->code;
+	if (repl->state != REPL_IDLE || repl->waiting != NULL)
+		return refuse(err, CONFLICT, "the code context is running something else");
+	if (repl_ask(repl, req, b->code.v, err) < 0)
+		return err->code;
+	req->own = repl;
+	req->ops = &run_ops;
+	request_timer(req, b->timeout_ms.state == FIELD_SET && b->timeout_ms.v < 2000 ? 100 : 1000);
+	return 0;
 }
 
 int

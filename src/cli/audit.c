@@ -19,7 +19,7 @@ enum { TARGET_BYTES = 2048, CELL_BYTES = 4096 };
 struct report {
 	bool json;
 	struct table table;
-	json_t *texts; /* owned: job → what it does */
+	json_t *texts; /* owned: job, or job and cell → what it does */
 	uint64_t records;
 };
 
@@ -28,13 +28,13 @@ static const struct json_limits record_limits = {
 
 /* ---- what happened ---- */
 
-/* What a job does: its command, or the operation and its path. */
+/* What a job or a cell does: its command or code, or the operation and its path. */
 static void
 job_text(const json_t *data, struct buf *ret)
 {
 	struct view kind = answer_text(data, "kind");
 
-	if (view_is(kind, "exec")) {
+	if (view_is(kind, "exec") || answer_at(data, "cell") != NULL) {
 		buf_add_view(ret, answer_text(data, "text"));
 		return;
 	}
@@ -56,21 +56,33 @@ pairs_text(const json_t *list, struct buf *ret)
 	}
 }
 
+/* The name of a job or of a cell in it, under which the record of its start left what it does. */
+static void
+name_of(const json_t *record, const json_t *data, struct buf *ret)
+{
+	buf_add_view(ret, answer_text(record, "job"));
+	if (answer_at(data, "cell") != NULL)
+		buf_addf(ret, " cell %" PRId64, answer_int(data, "cell", 0));
+}
+
 static int
 what_text(struct report *r, const json_t *record, struct buf *ret)
 {
 	const json_t *data = answer_at(record, "data");
-	struct view event = answer_text(record, "event"), job = answer_text(record, "job");
+	struct view event = answer_text(record, "event");
+	auto_buf struct buf name;
 
-	if (view_is(event, "job.start")) {
+	buf_init(&name, CELL_BYTES);
+	name_of(record, data, &name);
+	if (view_is(event, "job.start") || view_is(event, "cell.start")) {
 		job_text(data, ret);
-		return json_object_setn_new(r->texts, (const char *)job.p, job.n,
+		return json_object_setn_new(r->texts, (const char *)name.p, name.n,
 			json_stringn((const char *)ret->p, ret->n));
 	}
-	if (job.n != 0) {
-		const json_t *text = json_object_getn(r->texts, (const char *)job.p, job.n);
+	if (name.n != 0) {
+		const json_t *text = json_object_getn(r->texts, (const char *)name.p, name.n);
 
-		buf_add_view(ret, json_is_string(text) ? field_view(text) : job);
+		buf_add_view(ret, json_is_string(text) ? field_view(text) : buf_view(&name));
 	} else if (answer_at(data, "labels") != NULL) {
 		pairs_text(answer_at(data, "labels"), ret);
 	} else if (view_starts(event, "sandbox.create")) {
@@ -122,8 +134,10 @@ end_text(const json_t *record, struct buf *ret)
 		buf_addf(ret, "%s%" PRId64 " left over", ret->n == 0 ? "" : ", ", left);
 		return left == 0 ? TONE_GOOD : TONE_BAD;
 	}
-	return view_is(event, "job.end") || view_is(event, "sandbox.mismatch") ? TONE_BAD
-									       : TONE_PLAIN;
+	return view_is(event, "job.end") || view_is(event, "cell.end") ||
+			       view_is(event, "sandbox.mismatch")
+		       ? TONE_BAD
+		       : TONE_PLAIN;
 }
 
 /* Bytes that a job gave, or took where it is a write; -1: it is about none. */

@@ -334,8 +334,8 @@ open_session(struct sandbox *s, const struct id *job, uint64_t stdout_from, uint
 	return 0;
 }
 
-static int
-check_live(struct sandbox *s, struct err *err)
+int
+job_sandbox_ready(struct sandbox *s, struct err *err)
 {
 	switch (s->state) {
 	case SANDBOX_STATE_RUNNING:
@@ -403,7 +403,7 @@ on_job_run(struct engine *e, struct reply to, const struct msg_job_run *m, struc
 	if (r == 0)
 		r = check(m, err);
 	if (r == 0)
-		r = check_live(s, err);
+		r = job_sandbox_ready(s, err);
 	if (r == 0)
 		r = start(s, &st, &j, err);
 	if (r < 0)

@@ -19,6 +19,8 @@ struct job {
 	bool ended;          /* JOB_ENDED came: `end` is what it said */
 	bool asked;          /* USAGE was asked for the reason */
 	bool uncommitted;    /* the end could not be recorded yet */
+	uint64_t cells;      /* begun in it, see cell.h; not kept over a restart */
+	bool cell_open;      /* the last one was begun and has not ended */
 	struct msg_job_ended end;
 	struct link waiters; /* of struct waiter: who gets the JOB_ROW */
 };
@@ -42,6 +44,9 @@ int job_new(struct sandbox *s, const struct id *id, enum job_kind kind, struct j
 	struct err *err) MUST_CHECK;
 struct job *job_live(struct sandbox *s, const struct id *id);
 void job_free(struct job *j);
+
+/* REFUSE unless commands can begin in it now. */
+int job_sandbox_ready(struct sandbox *s, struct err *err) MUST_CHECK;
 
 /* The row, from the database. */
 void job_answer(struct engine *e, const struct id *id, struct reply to);

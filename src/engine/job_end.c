@@ -3,6 +3,7 @@
  * The end of a job: what the relay saw, what the guest claims and, when it did not end well, what the
  * kernel counted, become one reason; recorded, then answered.
  */
+#include "engine/cell.h"
 #include "engine/create.h"
 #include "engine/job.h"
 #include "lib/base/clock.h"
@@ -119,6 +120,8 @@ record(struct job *j, struct err *err)
 		.arg = j};
 	int r = end_row(j, err);
 
+	if (r == 0 && j->cell_open)
+		r = cell_record_lost(j, err);
 	return r == 0 ? audit_append(s->engine, &ev, err) : r;
 }
 

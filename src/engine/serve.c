@@ -6,6 +6,7 @@
  */
 #include "engine/serve.h"
 
+#include "engine/cell.h"
 #include "engine/create.h"
 #include "engine/gone.h"
 #include "engine/health.h"
@@ -82,6 +83,8 @@ REQUEST(job_attach)
 REQUEST(job_get)
 REQUEST(job_list)
 REQUEST(job_kill)
+REQUEST(cell_begin)
+REQUEST(cell_end)
 REQUEST(task_create)
 REQUEST(task_list)
 REQUEST(task_get)
@@ -113,6 +116,8 @@ static const struct ipc_row api_rows[] = {
 	IPC_ROW(JOB_GET, IN(API_LIVE), on_job_get),
 	IPC_ROW(JOB_LIST, IN(API_LIVE), on_job_list),
 	IPC_ROW(JOB_KILL, IN(API_LIVE), on_job_kill),
+	IPC_ROW(CELL_BEGIN, IN(API_LIVE), on_cell_begin),
+	IPC_ROW(CELL_END, IN(API_LIVE), on_cell_end),
 	IPC_ROW(TASK_CREATE, IN(API_LIVE), on_task_create),
 	IPC_ROW(TASK_LIST, IN(API_LIVE), on_task_list),
 	IPC_ROW(TASK_GET, IN(API_LIVE), on_task_get),

@@ -40,6 +40,7 @@ struct fake_job {
 	enum job_reason reason;
 	int code;
 	bool holders, live, pty;
+	bool cell_open; /* CELL_BEGIN was answered with DONE and CELL_END has not come */
 	char text[1024];
 	char path[4097];
 	struct buf out[OUTPUT_MAX], in;

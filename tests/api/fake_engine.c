@@ -419,6 +419,43 @@ HANDLER(job_kill)
 	return 0;
 }
 
+/* As the real engine: one cell at a time, in a job that runs. The text or the exit code asks for a refusal. */
+HANDLER(cell_begin)
+{
+	struct fake_job *j = known(peer, in->tag, &m->caller) ? job_find(peer, in->tag, &m->job)
+							      : NULL;
+
+	(void)err;
+	if (j == NULL)
+		return 0;
+	must(!j->cell_open && j->reason == JOB_REASON_RUNNING && id_eq(&j->sandbox, &m->sandbox));
+	if (view_starts(m->code, "# refuse")) {
+		refused(peer, in->tag, ERROR_UNAVAILABLE, "it cannot be recorded");
+		return 0;
+	}
+	j->cell_open = true;
+	IPC_SEND(peer, in->tag, DONE, done, {0});
+	return 0;
+}
+
+HANDLER(cell_end)
+{
+	struct fake_job *j = known(peer, in->tag, &m->caller) ? job_find(peer, in->tag, &m->job)
+							      : NULL;
+
+	(void)err;
+	if (j == NULL)
+		return 0;
+	must(j->cell_open);
+	if (m->code == 77) {
+		refused(peer, in->tag, ERROR_UNAVAILABLE, "its end cannot be recorded");
+		return 0;
+	}
+	j->cell_open = false;
+	IPC_SEND(peer, in->tag, DONE, done, {0});
+	return 0;
+}
+
 static void
 task_row(struct ipc_peer *peer, uint64_t tag, const struct id *id, bool closed)
 {

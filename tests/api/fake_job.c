@@ -338,6 +338,7 @@ on_in(struct ipc_peer *peer, struct ipc_msg *in, const struct msg_in *m, struct 
 	(void)in, (void)err;
 	buf_add_view(&j->in, m->data);
 	if (j->child > 0) {
+		must(j->cell_open); /* nothing goes to an interpreter before it is recorded */
 		must(write(j->child_in, m->data.p, m->data.n) == (ssize_t)m->data.n);
 	} else if (j->kind == JOB_KIND_EXEC) {
 		buf_add_view(&j->out[0], m->data);

@@ -410,6 +410,38 @@ def test_repl(api: Api, sandbox: str) -> None:
     assert stubborn.status == 504 and api.ask("POST", run, {"code": "1"}).status == 404
 
 
+def test_repl_recorded(api: Api, sandbox: str) -> None:
+    """The stand-in engine aborts when a cell is sent that it did not record; what it refuses to record is not run."""
+    run = f"{sandbox}/repl/sessions/{api.ask('POST', sandbox + '/repl/sessions').json['id']}/run"
+    assert api.ask("POST", run, {"code": "x = 1"}).json["exit"] == 0
+    refused = api.ask("POST", run, {"code": "# refuse\nx = 2"})
+    assert refused.status == 503 and refused.json["error"] == "it cannot be recorded"
+    assert api.ask("POST", run, {"code": "x"}).json["results"] == [{"text/plain": "1"}], "it was not run, the context lives"
+    # Without a record of its end there is no answer, and no further cell.
+    refused = api.ask("POST", run, {"code": "raise SystemExit(77)"})
+    assert refused.status == 503 and refused.json["error"] == "its end cannot be recorded"
+    assert api.ask("POST", run, {"code": "x"}).status == 404
+    assert api.ask("POST", run, {"code": "x" * 163841}).status == 400
+    assert api.ask("POST", run, {"code": "x"}, token="dml_none").status == 401
+
+
+def test_repl_one_at_a_time(api: Api, sandbox: str) -> None:
+    """A cell whose caller left goes on; until it ended and that is recorded the context takes no other."""
+    run = f"{sandbox}/repl/sessions/{api.ask('POST', sandbox + '/repl/sessions').json['id']}/run"
+    body = json.dumps({"code": "import time; time.sleep(1.5); x = 5"}).encode()
+    left = api.raw()
+    left.sendall(b"POST %s HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+                 % (run.encode(), len(body), body))
+    time.sleep(0.5)
+    left.close()
+    time.sleep(0.2)
+    assert api.ask("POST", run, {"code": "2"}).status == 409
+    until = time.monotonic() + 5
+    while (done := api.ask("POST", run, {"code": "x"})).status == 409 and time.monotonic() < until:
+        time.sleep(0.05)
+    assert done.json["results"] == [{"text/plain": "5"}]
+
+
 def test_repl_ends(api: Api, sandbox: str) -> None:
     ids = [api.ask("POST", sandbox + "/repl/sessions").json["id"] for _ in range(8)]
     assert api.ask("POST", sandbox + "/repl/sessions").json["code"] == "quota"

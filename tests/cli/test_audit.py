@@ -73,6 +73,23 @@ def test_table(fake: Fake) -> None:
     assert done.stderr == b"" and len(rows) == 9
 
 
+def test_cells(fake: Fake) -> None:
+    serve(fake, export([
+        record(1, "job.start", {"kind": "exec", "text": "python3 -u"}, job=JOB, sandbox=SANDBOX),
+        record(2, "cell.start", {"cell": 1, "source": "api", "text": "x = 41"}, job=JOB, sandbox=SANDBOX),
+        record(3, "cell.end", {"cell": 1, "code": 0, "reason": "exited", "source": "api", "stderr_seen": 0, "stdout_seen": 3,
+                                "wall_us": 2000}, job=JOB, sandbox=SANDBOX),
+        record(4, "cell.start", {"cell": 2, "source": "api", "text": "1/0"}, job=JOB, sandbox=SANDBOX),
+        record(5, "cell.end", {"cell": 2, "reason": "oom", "source": "engine"}, job=JOB, sandbox=SANDBOX),
+        record(6, "job.end", {"code": 9, "kind": "exec", "reason": "oom", "stdout_seen": 9}, job=JOB, sandbox=SANDBOX),
+    ]))
+    rows = [line.split() for line in fake.run("audit", "48221").stdout.decode().splitlines()]
+    assert rows[2][3:] == ["cell.start", "x", "=", "41"]
+    assert rows[3][3:6] == ["cell.end", "exit", "0"] and rows[3][-3:] == ["x", "=", "41"]
+    assert rows[5][3:] == ["cell.end", "oom", "1/0"], "not the text of its job, nor of the cell before"
+    assert rows[6][3:5] == ["job.end", "oom"] and rows[6][-2:] == ["python3", "-u"]
+
+
 def test_a_ticket_of_several_tasks(fake: Fake) -> None:
     serve(fake, STORY, tasks=2)
     assert b"several tasks" in fake.run("audit", "48221").stderr

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the foreign clients are and whom they speak as: installed once beside the build, at fixed versions."""
 
+import json
 import os
 import subprocess
 import sys
+import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 BUILD = Path(os.environ.get("DEMILUNE_BUILD", "build")).resolve()
 PYPI = ("pandastack==0.10.0", "requests==2.32.3", "urllib3==2.2.3")
@@ -24,6 +27,15 @@ class Caller:
 
     url: str
     token: str
+
+
+def record(caller: Caller, ticket: str) -> list[dict[str, Any]]:
+    """The audit of the newest task of a ticket."""
+    asked = urllib.request.Request(
+        f"{caller.url}/v1/audit/{ticket}?format=ndjson", headers={"Authorization": f"Bearer {caller.token}"}
+    )
+    with urllib.request.urlopen(asked, timeout=10) as answer:
+        return [json.loads(line)["record"] for line in answer.read().splitlines()]
 
 
 def install(what: str, registry: str, commands: list[list[str]], folder: Path, wanted: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandastack
 import pytest
 from pandastack import exceptions
-from place import Caller
+from place import Caller, record
 
 BINARY = bytes(range(256)) * 17 + b"\x00\xff\xfe\r\n\xc3\x28"
 TEXT = "Grüße, 日本語, 😀, \u2028 and \u0085"
@@ -293,6 +293,28 @@ def test_code_context(box: pandastack.Sandbox) -> None:
         assert context.run_code("x").text == "41"
         with pytest.raises(exceptions.SandboxTimeout):
             context.run_code("import time; time.sleep(60)", timeout_seconds=1)
+
+
+def test_code_context_is_recorded(caller: Caller, client: pandastack.Client) -> None:
+    """Each cell before it starts and after it ended, in order, with what the caller was told; an open one with its job."""
+    box = client.sandboxes.create(ttl_seconds=120, metadata={"ticket": "cells"})
+    with box.create_code_context() as context:
+        context.run_code("print('said')")
+        context.run_code("1 / 0")
+        with pytest.raises(exceptions.SandboxTimeout):
+            context.run_code("import time; time.sleep(60)", timeout_seconds=1)
+        with pytest.raises(exceptions.PandastackError):
+            context.run_code("import os; os._exit(7)")
+    box.kill()
+    story = [r for r in record(caller, "cells") if r["event"].startswith(("cell.", "job.start", "job.end"))]
+    assert [r["event"] for r in story] == ["job.start", *["cell.start", "cell.end"] * 4, "job.end"]
+    assert len({r["job"] for r in story}) == 1
+    cells = [r["data"] for r in story[1:-1]]
+    assert [c["cell"] for c in cells] == [1, 1, 2, 2, 3, 3, 4, 4]
+    assert [c["text"] for c in cells[::2]][:2] == ["print('said')", "1 / 0"]
+    ends = [(c["reason"], c.get("code"), c["source"]) for c in cells[1::2]]
+    assert ends == [("exited", 0, "api"), ("exited", 1, "api"), ("timeout", 1, "api"), ("exited", None, "engine")]
+    assert cells[1]["stdout_seen"] == 5 and cells[3]["stderr_seen"] > 0 and cells[5]["wall_us"] >= 1_000_000
 
 
 def test_logs(box: pandastack.Sandbox) -> None:

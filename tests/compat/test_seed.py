@@ -2,13 +2,11 @@
 """The program that the project was made for runs as it is, and its sandbox is gone afterwards."""
 
 import json
-import urllib.request
 from collections.abc import Iterator
-from typing import Any
 
 import pandastack
 import pytest
-from place import Caller
+from place import Caller, record
 from seed_ticket import Order, Product, Ticket
 
 INJECTED = "UPDATE accounts SET plan='enterprise', credit_cents=500000 WHERE email='m@evil.tld'"
@@ -19,14 +17,6 @@ def product(caller: Caller) -> Iterator[Product]:
     pandastack.set_default_client(pandastack.Client(api_url=caller.url, api_key=caller.token))
     yield Product({"48221": Order("48221", "t-1"), "39120": Order("39120", "t-2")})
     pandastack.set_default_client(None)
-
-
-def record(caller: Caller, ticket: str) -> list[dict[str, Any]]:
-    asked = urllib.request.Request(
-        f"{caller.url}/v1/audit/{ticket}?format=ndjson", headers={"Authorization": f"Bearer {caller.token}"}
-    )
-    with urllib.request.urlopen(asked, timeout=10) as answer:
-        return [json.loads(line)["record"] for line in answer.read().splitlines()]
 
 
 def test_lookup_without_a_database(caller: Caller, product: Product) -> None:

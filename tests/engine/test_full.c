@@ -60,6 +60,9 @@ test_full(void **state)
 
 	play_run(p, relay, &sandbox, &jobs[0]);
 	play_run(p, relay, &sandbox, &jobs[1]);
+	ASK(p, CELL_BEGIN, cell_begin,
+		{.caller = as_root, .sandbox = sandbox, .job = jobs[0], .code = view_str("1")});
+	ANSWER(p, DONE, done, begun);
 	disk(p, true);
 	/* Nothing begins. */
 	ASK(p, JOB_RUN, job_run,
@@ -70,6 +73,15 @@ test_full(void **state)
 			.argv = view_of("true", 5)});
 	ANSWER(p, REFUSED, refused, run);
 	assert_true(run.error == ERROR_INTERNAL || run.error == ERROR_UNAVAILABLE);
+	ASK(p, CELL_BEGIN, cell_begin,
+		{.caller = as_root, .sandbox = sandbox, .job = jobs[1], .code = view_str("2")});
+	ANSWER(p, REFUSED, refused, cell);
+	ASK(p, CELL_END, cell_end,
+		{.caller = as_root,
+			.sandbox = sandbox,
+			.job = jobs[0],
+			.reason = JOB_REASON_EXITED});
+	ANSWER(p, REFUSED, refused, cell_end);
 	ASK(p, SANDBOX_CREATE, sandbox_create, {.caller = as_root, .template = view_str("python")});
 	ANSWER(p, REFUSED, refused, made);
 	ASK(p, TOKEN_CREATE, token_create,
@@ -100,6 +112,10 @@ test_full(void **state)
 	(void)play_audit(p, &task);
 	assert_int_equal(play_events(p, "job.start"), 2);
 	assert_int_equal(play_events(p, "job.end"), 2);
+	/* The end that could not be recorded came with its job. */
+	assert_int_equal(play_events(p, "cell.start"), 1);
+	assert_int_equal(play_events(p, "cell.end"), 1);
+	assert_true(play_recorded("\"reason\":\"exited\",\"source\":\"engine\""));
 	assert_int_equal(play_events(p, "sandbox.gone"), 1);
 	(void)close(relay);
 }

@@ -3,6 +3,7 @@
 #include "play.h"
 
 #include "lib/base/fd.h"
+#include "lib/base/hex.h"
 #include "lib/base/sha256.h"
 
 #include <fcntl.h>
@@ -191,6 +192,87 @@ test_reasons(void **state)
 	u.disk_free_bytes = 0;
 	end_with(p, relay, &sandbox, &(struct msg_job_ended){.end = JOB_END_EXITED, .code = 1}, &u,
 		JOB_REASON_DISK);
+	(void)close(relay);
+}
+
+/* Cells of a code context: one at a time, recorded before DONE, an open one ended with its job. */
+static void
+test_cells(void **state)
+{
+	struct play *p = *state;
+	struct id sandbox, task, job;
+	int relay = play_create(p, &sandbox, &task);
+
+#define BEGIN(text)                             \
+	ASK(p, CELL_BEGIN, cell_begin,          \
+		{.caller = as_root,             \
+			.sandbox = sandbox,     \
+			.job = job,             \
+			.code = view_str(text), \
+			.request_id = view_str("req-cell")})
+#define FINISH(...) \
+	ASK(p, CELL_END, cell_end, {.caller = as_root, .sandbox = sandbox, .job = job, __VA_ARGS__})
+	play_run(p, relay, &sandbox, &job);
+	uint64_t run_tag = p->tag;
+	FINISH(.reason = JOB_REASON_EXITED); /* none is open */
+	play_refused(p, ERROR_CONFLICT);
+	BEGIN("token=abcdef\nx = 1");
+	ANSWER(p, DONE, done, begun);
+	assert_int_equal(play_audit(p, &task), 4);
+	assert_int_equal(play_events(p, "cell.start"), 1);
+	uint8_t digest[32];
+	char hex[65];
+	sha256_of(view_str("token=abcdef\nx = 1"), digest);
+	hex_encode(digest, 32, hex);
+	assert_true(play_recorded(hex) && play_recorded("\"source\":\"api\""));
+	assert_true(play_recorded("req-cell") && play_recorded("token=[redacted]"));
+	assert_false(play_recorded("abcdef\\n") || play_recorded("cell.end"));
+	BEGIN("2"); /* the first is open still */
+	play_refused(p, ERROR_CONFLICT);
+	/* Why something ended is the engine's to say: no other reason is taken from the api. */
+	for (enum job_reason r = JOB_REASON_RUNNING; r < JOB_REASON_MAX; r++) {
+		if (r == JOB_REASON_EXITED || r == JOB_REASON_TIMEOUT || r == JOB_REASON_CANCELLED)
+			continue;
+		FINISH(.reason = r);
+		play_refused(p, ERROR_BAD_REQUEST);
+	}
+	FINISH(.reason = JOB_REASON_EXITED, .code = 7, .wall_us = 1234, .stdout_seen = 56,
+		.stderr_seen = UINT64_MAX);
+	ANSWER(p, DONE, done, ended);
+	assert_int_equal(play_audit(p, &task), 5);
+	assert_true(
+		play_recorded("\"cell\":1,\"code\":7,\"reason\":\"exited\",\"source\":\"api\""));
+	assert_true(play_recorded("\"stdout_seen\":56,\"wall_us\":1234"));
+	BEGIN("");
+	ANSWER(p, DONE, done, second);
+	play_want_silence(p, relay, 50); /* cells are not the relay's */
+	/* The job ends with it: the engine knows why. */
+	SAY(relay, JOB_ENDED, job_ended,
+		{.job = job, .end = JOB_END_SIGNALLED, .code = 9, .cancelled = true});
+	WANT(p, p->api, JOB_ROW, job_row, row);
+	assert_int_equal(p->in.tag, run_tag);
+	BEGIN("3");
+	play_refused(p, ERROR_NOT_FOUND);
+	FINISH(.reason = JOB_REASON_EXITED);
+	play_refused(p, ERROR_NOT_FOUND);
+	assert_int_equal(play_audit(p, &task), 8);
+	assert_int_equal(play_events(p, "cell.start"), 2);
+	assert_int_equal(play_events(p, "cell.end"), 2);
+	assert_true(play_recorded("\"cell\":2,\"reason\":\"cancelled\",\"source\":\"engine\""));
+	/* The same when the sandbox goes. */
+	WANT(p, relay, JOB_RECORDED, job_recorded, recorded);
+	play_run(p, relay, &sandbox, &job);
+	BEGIN("4");
+	ANSWER(p, DONE, done, fourth);
+	ASK(p, SANDBOX_KILL, sandbox_kill, {.caller = as_root, .sandbox = sandbox});
+	WANT(p, p->supervisor, KILL, kill, kill);
+	BEGIN("5");
+	play_refused(p, ERROR_SANDBOX_ENDED);
+	play_gone(p, &sandbox, SANDBOX_REASON_KILLED);
+	WANT(p, p->api, JOB_ROW, job_row, lost);
+	WANT(p, p->api, SANDBOX_ROW, sandbox_row, gone);
+	(void)play_audit(p, &task);
+	assert_true(play_recorded("\"reason\":\"sandbox_ended\",\"source\":\"engine\""));
 	(void)close(relay);
 }
 
@@ -677,6 +759,7 @@ main(void)
 		TEST(create_run_kill),
 		TEST(job_fields),
 		TEST(reasons),
+		TEST(cells),
 		TEST(attach_list_signal),
 		TEST(freeze_life_usage),
 		TEST(lists),

@@ -93,6 +93,8 @@ test_every_request(void **state)
 		DENIED(JOB_GET, job_get);
 		DENIED(JOB_LIST, job_list);
 		DENIED(JOB_KILL, job_kill);
+		DENIED(CELL_BEGIN, cell_begin);
+		DENIED(CELL_END, cell_end);
 		DENIED(TASK_CREATE, task_create, .template = view_str("python"));
 		DENIED(TASK_LIST, task_list);
 		DENIED(TASK_GET, task_get);
@@ -135,6 +137,8 @@ test_isolation(void **state)
 	UNSEEN(JOB_GET, job_get, .sandbox = sandbox, .job = job);
 	UNSEEN(JOB_LIST, job_list, .sandbox = sandbox);
 	UNSEEN(JOB_KILL, job_kill, .sandbox = sandbox, .job = job);
+	UNSEEN(CELL_BEGIN, cell_begin, .sandbox = sandbox, .job = job);
+	UNSEEN(CELL_END, cell_end, .sandbox = sandbox, .job = job);
 	UNSEEN(TASK_GET, task_get, .name = view_str(name));
 	UNSEEN(TASK_GET, task_get, .name = view_str("48221"));
 	UNSEEN(TASK_CLOSE, task_close, .task = task);
@@ -158,6 +162,8 @@ test_isolation(void **state)
 	UNSEEN(JOB_GET, job_get, .sandbox = own, .job = job);
 	UNSEEN(JOB_ATTACH, job_attach, .sandbox = own, .job = job);
 	UNSEEN(JOB_KILL, job_kill, .sandbox = own, .job = job);
+	UNSEEN(CELL_BEGIN, cell_begin, .sandbox = own, .job = job);
+	UNSEEN(CELL_END, cell_end, .sandbox = own, .job = job);
 	ASK(p, SANDBOX_CREATE, sandbox_create,
 		{.caller = other, .tenant = view_str("acme"), .template = view_str("python")});
 	play_refused(p, ERROR_FORBIDDEN);
