@@ -48,11 +48,51 @@ temporary_name(char *ret)
 	(void)snprintf(ret, TEMPORARY_NAME, "%s", text);
 }
 
+/* The bytes under this digest go when no input of an open task has them. */
+static int
+drop_unneeded(struct engine *e, const uint8_t content[static 32], struct err *err)
+{
+	auto_query struct query q = query_of(e->store, Q_INPUT_NEEDED);
+	char name[SHA256_TEXT];
+	int r;
+
+	arg_digest(&q, content);
+	r = query_one(&q, err);
+	if (r < 0 || col_u64(&q) != 0)
+		return r;
+	hex_encode(content, 32, name);
+	if (unlinkat(e->inputs_fd, name, 0) < 0 && errno != ENOENT)
+		return err_errno(err, "remove the bytes of an input");
+	return 0;
+}
+
+/* Not worth failing a request for: the sweep at the next start does it again. */
+static void
+drop(struct engine *e, const uint8_t content[static 32])
+{
+	struct err err;
+
+	if (drop_unneeded(e, content, &err) < 0)
+		log_line("bytes of an input that nobody needs stay: %s", err.text);
+}
+
+static int
+sweep(struct engine *e, const char *name, struct err *err)
+{
+	uint8_t content[32];
+
+	if (hex_decode(view_str(name), content, 32) == 0)
+		return drop_unneeded(e, content, err);
+	if (strncmp(name, "tmp_", 4) == 0 && unlinkat(e->inputs_fd, name, 0) < 0)
+		return err_errno(err, "remove a half-made input");
+	return 0;
+}
+
 int
 inputs_open(struct engine *e, struct err *err)
 {
 	DIR *dir;
-	int copy;
+	int copy, r = 0;
 
 	if (mkdirat(e->engine_fd, "inputs", 0700) < 0 && errno != EEXIST)
 		return err_errno(err, "make inputs/");
@@ -63,11 +103,32 @@ inputs_open(struct engine *e, struct err *err)
 	dir = copy < 0 ? NULL : fdopendir(copy);
 	if (dir == NULL)
 		return err_errno(err, "open inputs/");
-	for (struct dirent *d = readdir(dir); d != NULL; d = readdir(dir))
-		if (strncmp(d->d_name, "tmp_", 4) == 0 && unlinkat(e->inputs_fd, d->d_name, 0) < 0)
-			log_line("a half-made input stays: %s", d->d_name);
+	for (struct dirent *d = readdir(dir); d != NULL && r == 0; d = readdir(dir))
+		r = sweep(e, d->d_name, err);
 	(void)closedir(dir); /* it was only read */
-	return 0;
+	return r;
+}
+
+void
+inputs_forget(struct engine *e, const struct id *task)
+{
+	auto_query struct query q = query_of(e->store, Q_INPUT_LIST);
+	struct err err;
+	int r;
+
+	arg_id(&q, task);
+	for (r = query_next(&q, &err); r > 0; r = query_next(&q, &err)) {
+		uint8_t content[32];
+
+		(void)col_u64(&q); /* seq */
+		(void)col_view(&q);
+		(void)col_u64(&q); /* mode */
+		(void)col_u64(&q);
+		col_digest(&q, content);
+		drop(e, content);
+	}
+	if (r < 0)
+		log_line("bytes of the inputs of a closed task stay: %s", err.text);
 }
 
 static void
@@ -280,13 +341,28 @@ record(struct engine *e, struct upload *u, const struct task *t, const uint8_t c
 	return r == 0 ? tx_commit(&tx, err) : r;
 }
 
+/* What the path had until now; all zero when it had nothing. */
+static int
+before(struct engine *e, const struct upload *u, uint8_t ret[static 32], struct err *err)
+{
+	auto_query struct query q = query_of(e->store, Q_INPUT_CONTENT);
+	int r;
+
+	arg_id(&q, &u->task);
+	arg_text(&q, u->path);
+	r = query_next(&q, err);
+	if (r > 0)
+		col_digest(&q, ret);
+	return r < 0 ? r : 0;
+}
+
 /* All bytes are copied. */
 static int
 finish(struct engine *e, struct upload *u, struct err *err)
 {
 	auto_task struct task t;
 	struct sha256 hash = u->hash;
-	uint8_t content[32];
+	uint8_t content[32], old[32] = {0};
 	int r;
 
 	task_init(&t, e);
@@ -295,11 +371,18 @@ finish(struct engine *e, struct upload *u, struct err *err)
 	if (r == 0)
 		r = task_check_open(&t, err);
 	if (r == 0)
-		r = keep(e, u, content, err);
-	if (r == 0)
-		r = record(e, u, &t, content, err);
+		r = before(e, u, old, err);
 	if (r < 0)
 		return r;
+	r = keep(e, u, content, err);
+	if (r == 0)
+		r = record(e, u, &t, content, err);
+	if (r < 0) {
+		drop(e, content);
+		return r;
+	}
+	if (!digest_is_zero(old))
+		drop(e, old);
 	store_sync(e->store);
 	struct msg_input_row row = {
 		.path = view_str(u->path), .mode = u->mode, .size_bytes = u->size};

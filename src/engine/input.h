@@ -9,8 +9,14 @@
 
 #include "engine/sandbox.h"
 
-int inputs_open(struct engine *e,
-	struct err *err) MUST_CHECK; /* makes inputs/, removes what was half-made */
+/* Makes inputs/; removes what was half-made and what no open task needs. The store is open. */
+int inputs_open(struct engine *e, struct err *err) MUST_CHECK;
+
+/*
+ * The task was closed: the bytes of its inputs go, unless another open task stores the same. The rows
+ * stay and say what there was. What cannot be removed now goes at the next start.
+ */
+void inputs_forget(struct engine *e, const struct id *task);
 
 int on_input_open(struct engine *e, struct reply to, const struct msg_input_open *m,
 	struct err *err) MUST_CHECK;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests about tasks and their audit; see task.h. */
 #include "engine/gone.h"
+#include "engine/input.h"
 #include "engine/key.h"
 #include "engine/labels.h"
 #include "engine/limit.h"
@@ -275,6 +276,7 @@ on_task_close(struct engine *e, struct reply to, const struct msg_task_close *m,
 			r = tx_commit(&tx, err);
 		if (r < 0)
 			return r;
+		inputs_forget(e, &t.id);
 	}
 	list_each (s, &e->sandboxes, struct sandbox, link)
 		if (id_eq(&s->task, &t.id))

@@ -565,3 +565,35 @@ play_token(struct play *p, const char *tenant, const char *template, uint8_t num
 	assert_true(view_is(row.tenant, tenant));
 	return c;
 }
+
+void
+play_input(struct play *p, const struct id *task, const char *path, const char *text,
+	struct msg_input_row *ret)
+{
+	struct err err;
+
+	ASK(p, INPUT_OPEN, input_open,
+		{.caller = as_root,
+			.task = *task,
+			.path = view_str(path),
+			.mode = 0640,
+			.size_bytes = strlen(text)});
+	ANSWER(p, INPUT_FILE, input_file, file);
+	int fd = ipc_msg_take(&p->in, 0);
+	assert_int_equal(fd_write_all(fd, text, strlen(text), &err), 0);
+	SAY_TAG(p->api, p->tag, INPUT_CLOSE, input_close, -1, {.complete = true});
+	ANSWER(p, INPUT_ROW, input_row, row);
+	/* What the api does with its descriptor now changes nothing of what is stored. */
+	assert_int_equal(pwrite(fd, "XXXX", 4, 0), 4);
+	(void)close(fd);
+	*ret = row;
+}
+
+struct id
+play_task(struct play *p, const char *tenant)
+{
+	ASK(p, TASK_CREATE, task_create,
+		{.caller = as_root, .tenant = view_str(tenant), .template = view_str("python")});
+	ANSWER(p, TASK_ROW, task_row, task);
+	return task.task;
+}

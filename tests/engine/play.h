@@ -106,3 +106,9 @@ bool play_recorded(const char *text);
 
 /* A token of the tenant, made by root; the caller that uses it. */
 struct caller play_token(struct play *p, const char *tenant, const char *template, uint8_t number);
+
+/* Stores an input as root and writes into its file afterwards, which must change nothing. */
+void play_input(struct play *p, const struct id *task, const char *path, const char *text,
+	struct msg_input_row *ret);
+/* A task of the tenant, made by root. */
+struct id play_task(struct play *p, const char *tenant);

@@ -483,29 +483,6 @@ test_lists(void **state)
 		(void)close(relays[i]);
 }
 
-static void
-store_input(struct play *p, const struct id *task, const char *path, const char *text,
-	struct msg_input_row *ret)
-{
-	struct err err;
-
-	ASK(p, INPUT_OPEN, input_open,
-		{.caller = as_root,
-			.task = *task,
-			.path = view_str(path),
-			.mode = 0640,
-			.size_bytes = strlen(text)});
-	ANSWER(p, INPUT_FILE, input_file, file);
-	int fd = ipc_msg_take(&p->in, 0);
-	assert_int_equal(fd_write_all(fd, text, strlen(text), &err), 0);
-	SAY_TAG(p->api, p->tag, INPUT_CLOSE, input_close, -1, {.complete = true});
-	ANSWER(p, INPUT_ROW, input_row, row);
-	/* What the api does with its descriptor now changes nothing of what is stored. */
-	assert_int_equal(pwrite(fd, "XXXX", 4, 0), 4);
-	(void)close(fd);
-	*ret = row;
-}
-
 /* The bytes of a stored input come into a fresh sandbox, again after the first is gone. */
 static void
 take_input(struct play *p, int relay, const char *path, const char *text)
@@ -547,11 +524,11 @@ test_inputs_resume(void **state)
 			.ttl_ms = 77000,
 			.labels = view_of("ticket\00048221\0", 13)});
 	ANSWER(p, TASK_ROW, task_row, task);
-	store_input(p, &task.task, "/work/a.eml", "Hello", &row);
+	play_input(p, &task.task, "/work/a.eml", "Hello", &row);
 	sha256_of(view_str("Hello"), digest);
 	assert_memory_equal(row.content, digest, 32);
-	store_input(p, &task.task, "/work/b.csv", "1;2;3", &row);
-	store_input(p, &task.task, "/work/a.eml", "Hello again", &row); /* replaces the first */
+	play_input(p, &task.task, "/work/b.csv", "1;2;3", &row);
+	play_input(p, &task.task, "/work/a.eml", "Hello again", &row); /* replaces the first */
 	for (int round = 0; round < 2; round++) {
 		ASK(p, TASK_RESUME, task_resume, {.caller = as_root, .task = task.task});
 		int relay = play_spawn(p, &sandbox);
@@ -591,7 +568,7 @@ test_input_changed(void **state)
 	ASK(p, TASK_CREATE, task_create,
 		{.caller = as_root, .tenant = view_str("acme"), .template = view_str("python")});
 	ANSWER(p, TASK_ROW, task_row, task);
-	store_input(p, &task.task, "/work/a", "Hello", &row);
+	play_input(p, &task.task, "/work/a", "Hello", &row);
 	ASK(p, TASK_RESUME, task_resume, {.caller = as_root, .task = task.task});
 	int relay = play_spawn(p, &sandbox);
 	WANT(p, relay, JOB_START, job_start, start);

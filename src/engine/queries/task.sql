@@ -60,3 +60,9 @@ SELECT seq, path, mode, size_bytes, content FROM input WHERE task = ? AND seq > 
 
 -- INPUT_SUM: bytes and number without this path
 SELECT coalesce(sum(size_bytes), 0), count(*) FROM input WHERE task = ? AND path <> ?;
+
+-- INPUT_CONTENT: what is stored under this path
+SELECT content FROM input WHERE task = ? AND path = ?;
+
+-- INPUT_NEEDED: how many inputs of tasks that are not closed have this content
+SELECT count(*) FROM input AS i JOIN task AS t ON t.id = i.task WHERE i.content = ? AND t.closed_ms = 0;

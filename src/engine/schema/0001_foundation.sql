@@ -172,3 +172,5 @@ CREATE TABLE input (
 	created_ms INTEGER NOT NULL,
 	UNIQUE (task, path)
 ) STRICT;
+
+CREATE INDEX input_by_content ON input (content);

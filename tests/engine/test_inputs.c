@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stored inputs: what is on disk is what open tasks have, and no more; which paths are taken; how one is
+ * taken back. The test looks into inputs/ of the state directory itself.
+ */
+#include "play.h"
+
+#include "lib/base/hex.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static int
+setup(void **state)
+{
+	static struct play play;
+
+	play_open(&play);
+	play_start(&play);
+	*state = &play;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	play_close(*state);
+	return 0;
+}
+
+/* Files below inputs/ now. */
+static unsigned
+stored(struct play *p)
+{
+	int fd = openat(p->state, "engine/inputs", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fdopendir(fd);
+	unsigned n = 0;
+
+	assert_non_null(dir);
+	for (struct dirent *d = readdir(dir); d != NULL; d = readdir(dir))
+		n += d->d_name[0] != '.';
+	(void)closedir(dir);
+	return n;
+}
+
+static void
+close_task(struct play *p, const struct id *task)
+{
+	ASK(p, TASK_CLOSE, task_close, {.caller = as_root, .task = *task});
+	ANSWER(p, TASK_ROW, task_row, closed);
+	assert_int_equal(closed.state, TASK_STATE_CLOSED);
+}
+
+/* A path that is written again and again has one file; two tasks with the same bytes have one. */
+static void
+test_no_more_than_needed(void **state)
+{
+	struct play *p = *state;
+	struct id one = play_task(p, "acme"), two = play_task(p, "other");
+	struct msg_input_row row;
+	char text[32];
+
+	for (int i = 0; i < 20; i++) {
+		(void)snprintf(text, sizeof(text), "version %d", i);
+		play_input(p, &one, "/workspace/a", text, &row);
+		assert_int_equal(stored(p), 1);
+	}
+	play_input(p, &one, "/workspace/a", text, &row); /* the same again */
+	play_input(p, &one, "/workspace/b", text, &row);
+	play_input(p, &two, "/workspace/a", text, &row);
+	assert_int_equal(stored(p), 1);
+	play_input(p, &one, "/workspace/a", "something else", &row);
+	assert_int_equal(stored(p), 2);
+	close_task(p, &one);
+	assert_int_equal(stored(p), 1); /* the other task's */
+	close_task(p, &two);
+	assert_int_equal(stored(p), 0);
+	/* What there was is still told. */
+	ASK(p, INPUT_LIST, input_list, {.caller = as_root, .task = two});
+	ANSWER(p, INPUT_ROW, input_row, told);
+	assert_int_equal(told.size_bytes, strlen(text));
+	ANSWER(p, END, end, end);
+}
+
+/* What an engine that died left behind goes at the next start; what is needed stays. */
+static void
+test_sweep(void **state)
+{
+	struct play *p = *state;
+	struct id task = play_task(p, "acme");
+	struct msg_input_row row;
+	char name[96], digest[65];
+
+	play_input(p, &task, "/workspace/a", "Hello", &row);
+	(void)snprintf(name, sizeof(name), "engine/inputs/%064d", 7);
+	(void)close(openat(p->state, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0400));
+	(void)close(openat(p->state, "engine/inputs/tmp_0", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	assert_int_equal(stored(p), 3);
+	hex_encode(row.content, 32, digest);
+	play_kill(p);
+	play_start(p);
+	assert_int_equal(stored(p), 1);
+	(void)snprintf(name, sizeof(name), "engine/inputs/%s", digest);
+	assert_int_equal(faccessat(p->state, name, F_OK, 0), 0);
+}
+
+int
+main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(no_more_than_needed),
+		TEST(sweep),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
