@@ -39,25 +39,30 @@ command_make(const struct job *j, struct command *ret)
 {
 	size_t argv_n = j->start.argv_bytes, env_n = j->start.env_bytes, words = 0, vars = 0;
 	struct command c = {.job = j, .search = default_search};
+	auto_free char **argv = NULL, **env = NULL;
+	auto_free char *path = NULL;
 
 	if (argv_n == 0 || j->spec[argv_n - 1] != '\0' ||
 		(env_n > 0 && j->spec[argv_n + env_n - 1] != '\0'))
 		return EINVAL;
-	c.argv = strings(j->spec, argv_n, 2, &words);
-	c.env = strings(j->spec + argv_n, env_n, 0, &vars);
-	if (c.argv == NULL || c.env == NULL)
+	argv = strings(j->spec, argv_n, 2, &words);
+	env = strings(j->spec + argv_n, env_n, 0, &vars);
+	if (argv == NULL || env == NULL)
 		return ENOMEM;
 	for (size_t i = 0; i < vars; i++) {
-		if (strncmp(c.env[i], "PATH=", 5) == 0)
-			c.search = c.env[i] + 5;
-		if (strncmp(c.env[i], "HOME=", 5) == 0)
-			c.cwd = c.env[i] + 5;
+		if (strncmp(env[i], "PATH=", 5) == 0)
+			c.search = env[i] + 5;
+		if (strncmp(env[i], "HOME=", 5) == 0)
+			c.cwd = env[i] + 5;
 	}
 	if (j->path[0] != '\0' || c.cwd == NULL || c.cwd[0] == '\0')
 		c.cwd = j->path[0] != '\0' ? j->path : "/";
-	c.path = malloc(strlen(c.search) + strlen(c.argv[2]) + 2);
-	if (c.path == NULL)
+	path = malloc(strlen(c.search) + strlen(argv[2]) + 2);
+	if (path == NULL)
 		return ENOMEM;
+	c.argv = take_ptr(argv);
+	c.env = take_ptr(env);
+	c.path = take_ptr(path);
 	*ret = c;
 	return 0;
 }

@@ -13,6 +13,8 @@
 
 enum { MESSAGE_MAX = 65536, SIZE_MAX_CELLS = 1000 };
 
+/* What the clients speak; the template's own TERM is for commands without a terminal. */
+static const char terminal[] = "TERM=xterm-256color";
 static const char shell[] = "command -v bash >/dev/null 2>&1 && exec bash -l; exec sh -l";
 
 struct pty {
@@ -247,6 +249,7 @@ on_pty(struct request *req, struct err *err)
 		.timeout_ms = LIMIT_EXEC_MAX_MS,
 		.keep_bytes = LIMIT_OUTPUT_BYTES,
 		.argv = view_of(shell, sizeof(shell)),
+		.env = view_of(terminal, sizeof(terminal)),
 		.request_id = view_str(req->id)};
 	uint64_t rows, columns;
 	struct pty *p;

@@ -129,6 +129,8 @@ child_main(const struct program_start *s, pid_t parent)
 	struct err err = {0};
 	sigset_t none;
 
+	/* Ctrl-C at the terminal is for the supervisor alone: it ends the others in order, with their records. */
+	(void)setsid();
 	for (int i = 1; i < NSIG; i++)
 		(void)signal(i, SIG_DFL); /* SIGKILL and SIGSTOP refuse, and have no handler */
 	(void)sigemptyset(&none);

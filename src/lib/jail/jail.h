@@ -58,7 +58,8 @@ struct jail {
 	gid_t gid;     /* never 0 but with `keep` */
 	uint64_t keep; /* capabilities to keep, a bit each: only for a process that stays uid 0 */
 	bool mounts;   /* the process mounts, so no Landlock (which forbids it); only with `keep` */
-	const struct jail_rlimit *rlimits; /* beside RLIMIT_CORE at most 1, no dumps, which is always set */
+	const struct jail_rlimit
+		*rlimits; /* beside RLIMIT_CORE at most 1, no dumps, which is always set */
 	size_t rlimits_n;
 	const struct jail_path *paths; /* empty: no file can be opened at all */
 	size_t paths_n;
