@@ -743,8 +743,11 @@ test_engine_killed(void **state)
 		(void)close(greeting.held[i].edge);
 
 	/* What it had ordered and was not told of is taken down. */
+	kill(rig.pid, SIGSTOP); /* else it may be built, and told, before the engine is dead */
 	rig_spawn_ask(&rig, &building, &l, 60000);
 	assert_int_equal(kill(rig.engine_pid, SIGKILL), 0);
+	pause_ms(20);
+	kill(rig.pid, SIGCONT);
 	engine_is_replaced(&b, 1);
 	pause_ms(300);
 	PUT(KILL, kill, {.sandbox = building.id, .reason = SANDBOX_REASON_KILLED});
