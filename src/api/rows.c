@@ -157,6 +157,7 @@ facts_out(struct json_out *o, const struct facts *f)
 	key_u64(o, "routes", f->routes);
 	key_u64(o, "interfaces", f->interfaces);
 	key_u64(o, "cgroup_version", f->cgroup_version);
+	key_u64(o, "socket_bytes", f->socket_bytes);
 	json_out_object_end(o);
 }
 

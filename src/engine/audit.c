@@ -219,6 +219,7 @@ put_facts(struct canon_writer *w, const char *key, const struct facts *f)
 	put_u64(w, "root_read_only", f->root_read_only);
 	put_u64(w, "routes", f->routes);
 	put_u64(w, "seccomp_mode", f->seccomp_mode);
+	put_u64(w, "socket_bytes", f->socket_bytes);
 	put_digest(w, "template", f->template);
 	put_u64(w, "uid_base", f->uid_base);
 	put_u64(w, "uid_count", f->uid_count);

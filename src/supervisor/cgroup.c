@@ -61,15 +61,17 @@ cgroup_write(const struct cgroups *c, const char *name, enum cgroup_knob knob, c
 {
 	char room[CGROUP_NAME + 64];
 	const char *path = knob_path(c, name, knob, room, sizeof(room));
-	int r = path == NULL ? -ENOENT
-			     : write_text(hierarchy_of(c, knobs[knob].duty)->parent, path, text);
+	int r;
 
+	if (path == NULL)
+		return 0; /* this version needs none */
+	r = write_text(hierarchy_of(c, knobs[knob].duty)->parent, path, text);
 	if (r == 0)
 		return 0;
 	if (r == -ENOENT && !knobs[knob].needed)
 		return 0;
 	errno = -r;
-	return err_errno(err, "cgroup file %s", path == NULL ? "?" : path);
+	return err_errno(err, "cgroup file %s", path);
 }
 
 /* The file's text in room. */
@@ -307,6 +309,8 @@ prove(const struct cgroups *c, struct err *err)
 		char room[4096];
 		struct view text;
 
+		if (knobs[k].file[hierarchy_of(c, knobs[k].duty)->version - 1][0] == '\0')
+			continue;
 		if (knobs[k].needed && read_text(c, probe, k, room, sizeof(room), &text) < 0)
 			r = err_set(err, -ENOTSUP, "the cgroup file %s cannot be read",
 				knobs[k].file[hierarchy_of(c, knobs[k].duty)->version - 1]);
@@ -526,10 +530,12 @@ cgroup_limit(const struct cgroups *c, const char *name, uint64_t memory_bytes, u
 	bool v2_memory = hierarchy_of(c, DUTY_MEMORY)->version == 2;
 	bool v2_cpu = hierarchy_of(c, DUTY_CPU)->version == 2;
 	uint64_t quota = (uint64_t)cpu_milli * PERIOD_US / 1000;
-	char memory[32], number_of[32], cpu[64];
+	char memory[32], sockets[32], number_of[32], cpu[64];
 	int r;
 
 	(void)snprintf(memory, sizeof(memory), "%llu", (unsigned long long)memory_bytes);
+	(void)snprintf(sockets, sizeof(sockets), "%llu",
+		(unsigned long long)memory_bytes / CGROUP_SOCKET_SHARE);
 	(void)snprintf(number_of, sizeof(number_of), "%u", pids);
 	(void)snprintf(cpu, sizeof(cpu), v2_cpu ? "%llu %d" : "%llu", (unsigned long long)quota,
 		PERIOD_US);
@@ -537,8 +543,18 @@ cgroup_limit(const struct cgroups *c, const char *name, uint64_t memory_bytes, u
 	if (r == 0)
 		r = cgroup_write(c, name, KNOB_SWAP_MAX, v2_memory ? "0" : memory, err);
 	if (r == 0)
+		r = cgroup_write(c, name, KNOB_SOCKET_MAX, sockets, err);
+	if (r == 0)
 		r = cgroup_write(c, name, KNOB_PIDS_MAX, number_of, err);
 	return r == 0 ? cgroup_write(c, name, KNOB_CPU_MAX, cpu, err) : r;
+}
+
+int
+cgroup_socket_bytes(const struct cgroups *c, const char *name, uint64_t *ret)
+{
+	bool together = hierarchy_of(c, DUTY_MEMORY)->version == 2;
+
+	return cgroup_read(c, name, together ? KNOB_MEMORY_MAX : KNOB_SOCKET_MAX, ret);
 }
 
 uint32_t

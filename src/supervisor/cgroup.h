@@ -29,6 +29,9 @@ enum cgroup_knob {
 
 enum { CGROUP_HIERARCHIES = DUTY_MAX, CGROUP_NAME = 32 };
 
+/* Version 1: what sockets queue may be one part in so many of the memory limit, beside it. */
+enum { CGROUP_SOCKET_SHARE = 8 };
+
 enum cgroup_mode { CGROUP_AUTO, CGROUP_V1, CGROUP_V2 };
 
 struct hierarchy {
@@ -92,6 +95,8 @@ int cgroup_read_key(const struct cgroups *c, const char *name, enum cgroup_knob 
 /* Limits in the units of struct limits. */
 int cgroup_limit(const struct cgroups *c, const char *name, uint64_t memory_bytes, uint32_t pids,
 	uint32_t cpu_milli, struct err *err) MUST_CHECK;
+/* The most that its sockets can queue: within the memory limit (v2), or beside it. */
+int cgroup_socket_bytes(const struct cgroups *c, const char *name, uint64_t *ret) MUST_CHECK;
 uint32_t cgroup_cpu_milli(const struct cgroups *c, const char *name);
 uint64_t cgroup_cpu_us(const struct cgroups *c, const char *name);
 

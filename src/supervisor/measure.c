@@ -212,7 +212,8 @@ read_limits(const struct measure_of *of, struct facts *f, struct err *err)
 	if (fstatfs(of->volume, &volume) < 0)
 		return err_errno(err, "volume of a sandbox");
 	if (cgroup_read(of->cgroups, of->group, KNOB_MEMORY_MAX, &f->memory_bytes) < 0 ||
-		cgroup_read(of->cgroups, of->group, KNOB_PIDS_MAX, &pids) < 0)
+		cgroup_read(of->cgroups, of->group, KNOB_PIDS_MAX, &pids) < 0 ||
+		cgroup_socket_bytes(of->cgroups, of->group, &f->socket_bytes) < 0)
 		return err_set(err, -EIO, "the limits of a control group cannot be read");
 	f->open_files = files.rlim_max > UINT32_MAX ? UINT32_MAX : (uint32_t)files.rlim_max;
 	f->disk_bytes = (uint64_t)volume.f_blocks * (uint64_t)volume.f_bsize;

@@ -390,6 +390,7 @@ play_facts(struct play *p, const struct limits *l)
 		.interfaces = 1,
 		.cgroup_version = 1,
 		.memory_bytes = l->memory_bytes,
+		.socket_bytes = l->memory_bytes / 8,
 		.disk_bytes = l->disk_bytes,
 		.disk_inodes = l->disk_inodes,
 		.pids = l->pids,

@@ -63,6 +63,7 @@ break_fact(struct facts *f, enum policy_fact fact, uint32_t uids_of_another)
 		BREAK(interfaces, f->interfaces = 2);
 		BREAK(cgroup_version, f->cgroup_version = 0);
 		BREAK(memory_bytes, f->memory_bytes++);
+		BREAK(socket_bytes, f->socket_bytes = UINT64_MAX);
 		BREAK(disk_bytes, f->disk_bytes = UINT64_MAX);
 		BREAK(disk_inodes, f->disk_inodes = 0);
 		BREAK(pids, f->pids = UINT32_MAX);

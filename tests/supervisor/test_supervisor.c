@@ -166,6 +166,8 @@ test_facts(void **state)
 	assert_int_equal(f->routes, 0);
 	assert_int_equal(f->interfaces, 1);
 	assert_int_equal(f->memory_bytes, l.memory_bytes);
+	assert_true(f->socket_bytes == l.memory_bytes / 8 ||
+		    (f->cgroup_version == 2 && f->socket_bytes == l.memory_bytes));
 	assert_int_equal(f->disk_bytes, l.disk_bytes);
 	assert_int_equal(f->disk_inodes, l.disk_inodes);
 	assert_int_equal(f->pids, l.pids);
@@ -277,6 +279,28 @@ test_limits_hold(void **state)
 	rig_kill_box(&rig, &b, &gone);
 	assert_true(gone.usage.oom_kills > 0);
 	assert_true(gone.usage.memory_peak_bytes <= l.memory_bytes);
+	down();
+}
+
+/* What sockets queue counts: without that it is a second memory without a limit. */
+static void
+test_socket_memory(void **state)
+{
+	struct limits l = rig_limits();
+	struct msg_gone gone;
+	struct box b;
+	struct said s;
+
+	(void)state;
+	up();
+	l.memory_bytes = 64 << 20;
+	rig_spawn_ask(&rig, &b, &l, 60000);
+	rig_spawned(&rig, &b);
+	s = box_say(&b, "sockets - 100");
+	if (s.n <= 0 || s.n > (long long)l.memory_bytes)
+		fail_msg("sockets took %lld bytes, then %d", s.n, s.code);
+	rig_kill_box(&rig, &b, &gone);
+	proof_is_zero(&gone.proof);
 	down();
 }
 
@@ -1105,12 +1129,13 @@ main(int argc, char **argv)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {TEST(test_facts), TEST(test_two_share_nothing),
-		TEST(test_inside), TEST(test_limits_hold), TEST(test_kill_takes_all),
-		TEST(test_agent_ends), TEST(test_relay_ends), TEST(test_ttl), TEST(test_freeze),
-		TEST(test_usage), TEST(test_ceilings), TEST(test_templates),
-		TEST(test_broken_engine), TEST(test_engine_killed), TEST(test_api), TEST(test_stop),
-		TEST(test_stop_with_deaf_engine), TEST(test_supervisor_killed), TEST(test_survivor),
-		TEST(test_bad_starts), TEST(test_burst), TEST(test_storm)};
+		TEST(test_inside), TEST(test_limits_hold), TEST(test_socket_memory),
+		TEST(test_kill_takes_all), TEST(test_agent_ends), TEST(test_relay_ends),
+		TEST(test_ttl), TEST(test_freeze), TEST(test_usage), TEST(test_ceilings),
+		TEST(test_templates), TEST(test_broken_engine), TEST(test_engine_killed),
+		TEST(test_api), TEST(test_stop), TEST(test_stop_with_deaf_engine),
+		TEST(test_supervisor_killed), TEST(test_survivor), TEST(test_bad_starts),
+		TEST(test_burst), TEST(test_storm)};
 
 	if (geteuid() != 0)
 		return 77;

@@ -10,11 +10,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -94,6 +96,33 @@ memory(uint64_t bytes)
 	return (struct answer){(long long)bytes, 0};
 }
 
+/* Fills TCP connections to itself that nobody reads from; the bytes that the kernel took. */
+static struct answer
+sockets(uint64_t n)
+{
+	static char room[65536];
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(at);
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), size = 4 << 20;
+	struct answer a = {0};
+
+	if (listener < 0 || bind(listener, (struct sockaddr *)&at, sizeof(at)) < 0 ||
+		listen(listener, 16) < 0 || getsockname(listener, (struct sockaddr *)&at, &len) < 0)
+		return (struct answer){-4, errno};
+	for (uint64_t i = 0; i < n; i++) {
+		int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		ssize_t sent;
+
+		(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+		if (fd < 0 || connect(fd, (struct sockaddr *)&at, sizeof(at)) < 0 ||
+			accept4(listener, NULL, NULL, SOCK_CLOEXEC) < 0)
+			return (struct answer){a.n, errno};
+		while ((sent = send(fd, room, sizeof(room), MSG_DONTWAIT)) > 0)
+			a.n += sent;
+	}
+	return a;
+}
+
 static struct answer
 open_it(const char *path, uint64_t flags)
 {
@@ -123,6 +152,8 @@ do_it(const char *what, const char *path, uint64_t n)
 		return forks(n);
 	if (strcmp(what, "memory") == 0)
 		return memory(n);
+	if (strcmp(what, "sockets") == 0)
+		return sockets(n);
 	if (strcmp(what, "open") == 0)
 		return open_it(path, n);
 	if (strcmp(what, "stat") == 0)

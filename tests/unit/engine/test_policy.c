@@ -47,6 +47,7 @@ right(void)
 		.interfaces = 1,
 		.cgroup_version = 2,
 		.memory_bytes = limits.memory_bytes,
+		.socket_bytes = limits.memory_bytes / 8,
 		.disk_bytes = limits.disk_bytes,
 		.disk_inodes = limits.disk_inodes,
 		.pids = limits.pids,
@@ -125,6 +126,8 @@ test_wrong(void **state)
 	WRONG(cgroup_version, 0, cgroup_version);
 	WRONG(memory_bytes, 0, memory_bytes);
 	WRONG(memory_bytes, UINT64_MAX, memory_bytes);
+	WRONG(socket_bytes, limits.memory_bytes + 1, socket_bytes);
+	WRONG(socket_bytes, UINT64_MAX, socket_bytes);
 	WRONG(disk_bytes, (1 << 20) + 4096, disk_bytes);
 	WRONG(disk_inodes, 0, disk_inodes);
 	WRONG(pids, 65, pids);
