@@ -4,6 +4,7 @@
 
 #include "engine/job.h"
 #include "engine/key.h"
+#include "engine/life.h"
 #include "engine/limits.h"
 #include "engine/stopping.h"
 #include "engine/task.h"
@@ -26,7 +27,7 @@ put_kill(struct canon_writer *w, const void *arg)
 {
 	const struct sandbox *s = arg;
 
-	put_str(w, "reason", sandbox_reason_text(s->reason));
+	put_str(w, "reason", sandbox_reason_text(s->killed_reason));
 }
 
 static int
@@ -65,8 +66,12 @@ sandbox_kill(struct sandbox *s, enum sandbox_reason reason, const struct princip
 	must(sandbox_step(s, SANDBOX_KILL, &err) == 0);
 	s->reason = reason;
 	s->deadline_ms = clock_mono_ms() + LIMIT_STEP_MS;
-	if (record_kill(s, who, request_id, &err) < 0)
-		log_line("a kill is not recorded: %s", err.text);
+	s->killed_reason = reason;
+	if (record_kill(s, who, request_id, &err) < 0) {
+		log_line("a kill is not recorded yet: %s", err.text);
+		s->kill_due = true;
+		s->killer = *who;
+	}
 	if (!s->asked) {
 		/* The supervisor never heard of it: nothing is there. */
 		const struct msg_gone none = {.sandbox = s->id, .reason = reason};
@@ -159,7 +164,7 @@ mark_task(struct sandbox *s, struct err *err)
 	return r == 0 ? audit_task(&t, &s->id, "task.marked", &s->proof, err) : r;
 }
 
-/* One transaction: the jobs that ran, the sandbox, the mark of the task. */
+/* One transaction: what could not be recorded before, the jobs that ran, the sandbox, the mark of the task. */
 static int
 record_end(struct sandbox *s, bool proof_known, struct err *err)
 {
@@ -167,6 +172,11 @@ record_end(struct sandbox *s, bool proof_known, struct err *err)
 	auto_tx struct tx tx = {0};
 	int r = tx_begin(&tx, s->engine->store, err);
 
+	if (r == 0 && s->frozen_due)
+		r = frozen_audit(s, err);
+	if (r == 0 && s->kill_due)
+		r = sandbox_audit(
+			s, "sandbox.kill", &s->killer, view_of(NULL, 0), put_kill, s, err);
 	if (r == 0)
 		r = jobs_record_lost(s, err);
 	if (r == 0)

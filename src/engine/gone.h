@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The end of a sandbox: asked for, told, recorded with its proof. Killing never fails: what cannot be
- * recorded at once is killed all the same, and its end is recorded when that is possible again.
+ * recorded at once is killed all the same, and the kill is recorded with its end when that is possible
+ * again.
  */
 #pragma once
 

@@ -153,8 +153,15 @@ on_sandbox_freeze(
 	return 0;
 }
 
+int
+frozen_audit(struct sandbox *s, struct err *err)
+{
+	return sandbox_audit(s, "sandbox.frozen", &principal_engine, view_of(NULL, 0), put_frozen,
+		&s->frozen, err);
+}
+
 static int
-record_frozen(struct sandbox *s, bool frozen, struct err *err)
+record_frozen(struct sandbox *s, struct err *err)
 {
 	auto_tx struct tx tx = {0};
 	int r = tx_begin(&tx, s->engine->store, err);
@@ -168,9 +175,19 @@ record_frozen(struct sandbox *s, bool frozen, struct err *err)
 	r = query_run(&q, err);
 	query_cleanup(&q);
 	if (r == 0)
-		r = sandbox_audit(s, "sandbox.frozen", &principal_engine, view_of(NULL, 0),
-			put_frozen, &frozen, err);
+		r = frozen_audit(s, err);
 	return r == 0 ? tx_commit(&tx, err) : r;
+}
+
+void
+frozen_again(struct sandbox *s)
+{
+	struct err err;
+	int r = record_frozen(s, &err);
+
+	if (r < 0 && !s->frozen_due)
+		log_line("a freeze is not recorded yet: %s", err.text);
+	s->frozen_due = r < 0;
 }
 
 int
@@ -189,10 +206,9 @@ on_frozen(struct engine *e, const struct msg_frozen *m, struct err *err)
 		(void)REFUSE(&why, CONFLICT, "the kernel did not do it: %.150s", m->text);
 	} else {
 		must(sandbox_step(s, m->frozen ? SANDBOX_FREEZE : SANDBOX_THAW, &why) == 0);
-		/* The kernel has done it; a record that fails now is written with the next step. */
-		if (record_frozen(s, m->frozen, &why) < 0)
-			log_line("a freeze is not recorded: %s", why.text);
-		why.code = 0;
+		/* The kernel has done it; a record that fails now is tried again by the tick. */
+		s->frozen = m->frozen;
+		frozen_again(s);
 	}
 	if (why.code < 0)
 		answer_refused(e, w->to, &why);

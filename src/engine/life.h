@@ -21,5 +21,10 @@ int on_frozen(struct engine *e, const struct msg_frozen *m, struct err *err) MUS
 int on_ttl_is(struct engine *e, const struct msg_ttl_is *m, struct err *err) MUST_CHECK;
 int on_usage(struct engine *e, const struct msg_usage *m, struct err *err) MUST_CHECK;
 
+/* What the kernel did last, recorded; when that fails, frozen_due says so and the tick calls it again. */
+void frozen_again(struct sandbox *s);
+/* Its audit record alone, inside the open transaction. */
+int frozen_audit(struct sandbox *s, struct err *err) MUST_CHECK;
+
 /* Deadlines, idle times and records that could not be written. */
 void life_tick(struct engine *e);

@@ -44,14 +44,19 @@ struct sandbox {
 	struct buf metadata;
 
 	/* Of a living one: */
-	bool asked;             /* SPAWN was sent */
-	bool spawned;           /* SPAWNED came and the facts are right */
-	bool held;              /* after a restart: the supervisor has it */
-	bool uncommitted;       /* its end could not be recorded yet: tried again */
-	bool proof_known;       /* when uncommitted: as it was told */
-	struct msg_gone gone;   /* the same */
-	uint64_t begun_us;      /* monotonic */
-	uint64_t touched_ms;    /* monotonic: last request or end of a job */
+	bool asked;              /* SPAWN was sent */
+	bool spawned;            /* SPAWNED came and the facts are right */
+	bool held;               /* after a restart: the supervisor has it */
+	bool uncommitted;        /* its end could not be recorded yet: tried again */
+	bool proof_known;        /* when uncommitted: as it was told */
+	struct msg_gone gone;    /* the same */
+	bool kill_due;           /* the kill could not be recorded yet: it comes with the end */
+	struct principal killer; /* when kill_due: who asked, */
+	enum sandbox_reason killed_reason; /* and why */
+	bool frozen;                       /* what the kernel reported last */
+	bool frozen_due;                   /* that report could not be recorded yet: tried again */
+	uint64_t begun_us;                 /* monotonic */
+	uint64_t touched_ms;               /* monotonic: last request or end of a job */
 	uint64_t deadline_ms;   /* monotonic: of the creation or the teardown; 0 = none */
 	uint64_t resync_ms;     /* monotonic: until then ends of jobs may follow; 0 = no resync */
 	struct ipc_peer *relay; /* owned; NULL before SPAWNED and when lost */

@@ -40,6 +40,8 @@ tick_sandbox(struct sandbox *s, uint64_t now)
 		sandbox_ended(s, &s->gone, s->proof_known);
 		return;
 	}
+	if (s->frozen_due && s->state != SANDBOX_STATE_STOPPING)
+		frozen_again(s);
 	wait_expire(s, now);
 	if (s->state == SANDBOX_STATE_CREATING && s->deadline_ms != 0 && now >= s->deadline_ms) {
 		(void)snprintf(s->refusal, sizeof(s->refusal),

@@ -103,10 +103,13 @@ make_settings(struct play *p)
 void
 play_open(struct play *p)
 {
+	const char *below = getenv("TMPDIR");
 	int engine;
 
 	*p = (struct play){.supervisor = -1, .api = -1, .uid_next = 0x80000000};
-	(void)snprintf(p->dir, sizeof(p->dir), "/tmp/demilune-play-XXXXXX");
+	assert_in_range(snprintf(p->dir, sizeof(p->dir), "%s/demilune-play-XXXXXX",
+				below != NULL ? below : "/tmp"),
+		1, sizeof(p->dir) - 1);
 	assert_non_null(mkdtemp(p->dir));
 	assert_int_equal(chmod(p->dir, 0755), 0);
 	p->state = open(p->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -539,6 +542,27 @@ play_events(struct play *p, const char *event)
 		at = strstr(at + 1, what))
 		n++;
 	return n;
+}
+
+bool
+play_record(struct play *p, const char *event, const char *text)
+{
+	char what[96];
+	unsigned n = 0;
+
+	(void)p;
+	(void)snprintf(what, sizeof(what), "\"event\":\"%s\"", event);
+	for (const char *line = (const char *)audit_text.p, *end;
+		(end = strchr(line, '\n')) != NULL; line = end + 1) {
+		struct view record = view_of(line, (size_t)(end - line));
+
+		if (memmem(record.p, record.n, what, strlen(what)) == NULL)
+			continue;
+		if (memmem(record.p, record.n, text, strlen(text)) == NULL)
+			return false;
+		n++;
+	}
+	return n > 0;
 }
 
 bool

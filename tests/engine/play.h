@@ -103,6 +103,8 @@ uint64_t play_audit(struct play *p, const struct id *task);
 unsigned play_events(struct play *p, const char *event);
 /* Does this text stand in them? */
 bool play_recorded(const char *text);
+/* Does it stand in every record of this event, of which there is one at least? */
+bool play_record(struct play *p, const char *event, const char *text);
 
 /* A token of the tenant, made by root; the caller that uses it. */
 struct caller play_token(struct play *p, const char *tenant, const char *template, uint8_t number);

@@ -117,6 +117,36 @@ test_full(void **state)
 	assert_int_equal(play_events(p, "cell.end"), 1);
 	assert_true(play_recorded("\"reason\":\"exited\",\"source\":\"engine\""));
 	assert_int_equal(play_events(p, "sandbox.gone"), 1);
+	/* The kill is in the record, once, by whom it was asked. */
+	assert_int_equal(play_events(p, "sandbox.kill"), 1);
+	assert_true(play_record(p, "sandbox.kill", "\"name\":\"uid:0\""));
+	assert_true(play_record(p, "sandbox.kill", "\"reason\":\"killed\""));
+	(void)close(relay);
+}
+
+/* What the kernel did while nothing could be written is recorded when there is room again. */
+static void
+test_freeze(void **state)
+{
+	struct play *p = *state;
+	struct id sandbox, task;
+	int relay = play_create(p, &sandbox, &task);
+
+	ASK(p, SANDBOX_FREEZE, sandbox_freeze,
+		{.caller = as_root, .sandbox = sandbox, .frozen = true});
+	WANT(p, p->supervisor, FREEZE, freeze, freeze);
+	(void)usleep(50000);
+	disk(p, true);
+	SAY(p->supervisor, FROZEN, frozen, {.sandbox = sandbox, .frozen = true});
+	ANSWER(p, SANDBOX_ROW, sandbox_row, row);
+	assert_int_equal(row.state, SANDBOX_STATE_PAUSED);
+	(void)play_audit(p, &task);
+	assert_int_equal(play_events(p, "sandbox.frozen"), 0);
+	disk(p, false);
+	play_want_silence(p, p->api, 1200);
+	(void)play_audit(p, &task);
+	assert_int_equal(play_events(p, "sandbox.freeze"), 1);
+	assert_int_equal(play_events(p, "sandbox.frozen"), 1);
 	(void)close(relay);
 }
 
@@ -146,13 +176,23 @@ test_not_ready(void **state)
 int
 main(void)
 {
-	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-		mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "size=4m,mode=1777") < 0)
+	/* A folder of its own below /tmp: the programs may stand there too. */
+	static char place[] = "/tmp/demilune-full-XXXXXX";
+
+	if (mkdtemp(place) == NULL || chmod(place, 0755) < 0 || unshare(CLONE_NEWNS) < 0 ||
+		mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+		mount("tmpfs", place, "tmpfs", MS_NOSUID | MS_NODEV, "size=4m,mode=1777") < 0 ||
+		setenv("TMPDIR", place, 1) < 0)
 		return 1;
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_full, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_not_ready, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_freeze, setup, teardown),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+	if (umount(place) < 0 || rmdir(place) < 0)
+		return 1;
+	return failed;
 }
