@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `demilune sandbox cp`: a file, or with -r a directory, in or out. The name of a file that comes out is chosen by the person, never by the
- * sandbox; it arrives under a temporary name beside it, without execute bits, and is renamed when it is complete.
+ * sandbox; it arrives under a temporary name beside it, without execute bits, and is renamed when it is complete. What has
+ * the name already is not replaced unless --force says so.
  */
 #include "cli/answer.h"
 #include "cli/request.h"
@@ -119,7 +120,30 @@ receive(struct exchange *x, int fd, struct err *err)
 }
 
 static int
-receive_as(struct exchange *x, const char *path, struct err *err)
+is_there(const char *path, struct err *err)
+{
+	return err_set(err, -EEXIST, "%.120s is there already; replace it with --force", path);
+}
+
+/* Gives the complete file its name; where the file system cannot rename without replacing, by a second link. */
+static int
+name_it(const char *name, const char *path, bool force, struct err *err)
+{
+	int r = renameat2(AT_FDCWD, name, AT_FDCWD, path, force ? 0 : RENAME_NOREPLACE);
+
+	if (r < 0 && errno == EINVAL && !force) {
+		r = link(name, path);
+		if (r == 0)
+			r = unlink(name);
+	}
+	if (r == 0)
+		return 0;
+	return errno == EEXIST && !force ? is_there(path, err)
+					 : err_errno(err, "cannot make %.100s", path);
+}
+
+static int
+receive_as(struct exchange *x, const char *path, bool force, struct err *err)
 {
 	uint8_t salt[RANDOM_BYTES];
 	char name[PATH_BYTES + 64], digits[2 * RANDOM_BYTES + 1];
@@ -134,8 +158,8 @@ receive_as(struct exchange *x, const char *path, struct err *err)
 	if (fd < 0)
 		return err_errno(err, "cannot make %.100s", path);
 	r = receive(x, fd, err);
-	if (r == 0 && rename(name, path) < 0)
-		r = err_errno(err, "cannot make %.100s", path);
+	if (r == 0)
+		r = name_it(name, path, force, err);
 	if (r < 0)
 		(void)unlink(name);
 	return r;
@@ -148,18 +172,21 @@ copy_out(struct cli *cli, const struct side *from, const char *to, struct err *e
 	auto_buf struct buf target = {0};
 	char path[PATH_BYTES];
 	struct stat st;
+	bool force = args_has(&cli->args, OPT_FORCE);
 	bool is_directory = stat(to, &st) == 0 && S_ISDIR(st.st_mode);
 	int r;
 
 	if (!is_directory && to[0] != '\0' && to[strlen(to) - 1] == '/')
 		return err_set(err, -ENOTDIR, "%.120s is not a directory", to);
 	r = join(to, is_directory, from->path, path, err);
+	if (r == 0 && !force && lstat(path, &st) == 0)
+		r = is_there(path, err); /* before anything is asked; decided when it is named */
 	if (r < 0)
 		return r;
 	fs_target(from, from->path, &target);
 	r = exchange_open(&cli->client,
 		&(struct ask){.method = HTTP_GET, .target = buf_view(&target)}, &x, err);
-	return r < 0 ? r : receive_as(&x, path, err);
+	return r < 0 ? r : receive_as(&x, path, force, err);
 }
 
 /* ---- trees: what is in one directory goes into the other, which is made if it is not there ---- */
@@ -216,7 +243,7 @@ tree_out(struct cli *cli, const struct side *from, const char *to, struct err *e
 	dir = open(to, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return err_errno(err, "%.120s", to);
-	r = tree_receive(&x, dir, &left, err);
+	r = tree_receive(&x, dir, args_has(&cli->args, OPT_FORCE), &left, err);
 	return r < 0 ? r : left != 0;
 }
 

@@ -16,6 +16,7 @@ struct unpacker {
 	struct ustar_reader reader;
 	int top;       /* borrowed */
 	int file;      /* owned; the regular file under way, or -1 */
+	bool force;    /* replace what is there */
 	unsigned left; /* entries that were left out */
 };
 
@@ -46,33 +47,60 @@ open_parent(const struct unpacker *u, const char **ret_name, int *ret_fd, struct
 	return 0;
 }
 
+/* With force, whatever file or link has the name is removed, never written through. */
 static int
-make_directory(int dir, const char *name, const char *path, struct err *err)
+make_room(const struct unpacker *u, int dir, const char *name, struct err *err)
+{
+	if (u->force && unlinkat(dir, name, 0) < 0 && errno != ENOENT)
+		return err_errno(err, "cannot replace %.120s", u->reader.entry.path);
+	return 0;
+}
+
+/* Why an entry could not be made; after a system call that failed. */
+static int
+not_made(const struct unpacker *u, struct err *err)
+{
+	const char *path = u->reader.entry.path;
+
+	if (errno == EEXIST && !u->force)
+		return err_set(err, -EEXIST,
+			"%.100s is there already; copy into a new directory, or replace with "
+			"--force",
+			path);
+	return err_errno(err, "cannot make %.120s", path);
+}
+
+static int
+make_directory(const struct unpacker *u, int dir, const char *name, struct err *err)
 {
 	struct stat st;
 
 	if (mkdirat(dir, name, 0777) == 0)
 		return 0;
-	if (errno == EEXIST && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-		S_ISDIR(st.st_mode))
+	if (errno != EEXIST)
+		return not_made(u, err);
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
 		return 0;
-	return err_errno(err, "cannot make %.120s", path);
+	return err_set(
+		err, -ENOTDIR, "%.120s is there already and is no directory", u->reader.entry.path);
 }
 
-/* Whatever file or link had the name is removed, never written through. */
 static int
 make_file(struct unpacker *u, int dir, const char *name, struct err *err)
 {
-	if (unlinkat(dir, name, 0) < 0 && errno != ENOENT)
-		return err_errno(err, "cannot replace %.120s", u->reader.entry.path);
+	int r = make_room(u, dir, name, err);
+
+	if (r < 0)
+		return r;
 	u->file = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-	return u->file < 0 ? err_errno(err, "cannot make %.120s", u->reader.entry.path) : 0;
+	return u->file < 0 ? not_made(u, err) : 0;
 }
 
 static int
 make_link(struct unpacker *u, int dir, const char *name, struct err *err)
 {
 	const struct ustar_entry *e = &u->reader.entry;
+	int r;
 
 	if (!ustar_link_stays(view_str(e->path), view_str(e->target))) {
 		auto_buf struct buf safe;
@@ -86,10 +114,10 @@ make_link(struct unpacker *u, int dir, const char *name, struct err *err)
 		u->left++;
 		return 0;
 	}
-	if (unlinkat(dir, name, 0) < 0 && errno != ENOENT)
-		return err_errno(err, "cannot replace %.120s", e->path);
-	return symlinkat(e->target, dir, name) < 0 ? err_errno(err, "cannot make %.120s", e->path)
-						   : 0;
+	r = make_room(u, dir, name, err);
+	if (r < 0)
+		return r;
+	return symlinkat(e->target, dir, name) < 0 ? not_made(u, err) : 0;
 }
 
 static int
@@ -109,7 +137,7 @@ make_entry(struct unpacker *u, struct err *err)
 	case USTAR_REGULAR:
 		return make_file(u, dir, name, err);
 	case USTAR_DIRECTORY:
-		return make_directory(dir, name, e->path, err);
+		return make_directory(u, dir, name, err);
 	case USTAR_SYMLINK:
 		return make_link(u, dir, name, err);
 	}
@@ -137,11 +165,11 @@ take_piece(struct unpacker *u, struct view piece, struct err *err)
 }
 
 int
-tree_receive(struct exchange *x, int dir, unsigned *ret_left, struct err *err)
+tree_receive(struct exchange *x, int dir, bool force, unsigned *ret_left, struct err *err)
 {
 	const struct ustar_bounds bounds = {
 		.entries = LIMIT_TREE_ENTRIES, .bytes = LIMIT_COPY_BYTES, .links_out = true};
-	struct unpacker u = {.top = dir, .file = -1};
+	struct unpacker u = {.top = dir, .file = -1, .force = force};
 	struct view piece;
 	int r;
 

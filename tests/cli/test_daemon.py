@@ -131,7 +131,8 @@ def test_trees(run: Run, tmp_path: Path) -> None:
     assert (out / "a/b/data").read_bytes() == (top / "a/b/data").read_bytes()
     assert os.readlink(out / "a/link") == "b/data" and (out / "a/run.sh").stat().st_mode & 0o111 == 0
     run("sandbox", "exec", sandbox, "ln", "-s", "/etc/passwd", "/work/new/place/evil")
-    done = run("sandbox", "cp", "-r", f"{sandbox}:/work/new/place", str(out), code=1)
+    assert b"--force" in run("sandbox", "cp", "-r", f"{sandbox}:/work/new/place", str(out), code=1).stderr
+    done = run("sandbox", "cp", "-rf", f"{sandbox}:/work/new/place", str(out), code=1)
     assert b"left out, it leads out of the tree: evil -> /etc/passwd" in done.stderr and not os.path.lexists(out / "evil")
     os.mkfifo(top / "pipe")
     run("sandbox", "cp", "-r", str(top), f"{sandbox}:/work/new", code=1)

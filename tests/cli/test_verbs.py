@@ -346,8 +346,24 @@ def test_copy_out(fake: Fake, tmp_path: Path) -> None:
     assert fake.seen[-1].query == {"path": "/work/out.bin"}
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "victim")
-    fake.run("sandbox", "cp", f"{SANDBOX}:/work/out.bin", str(link))
+    asked = len(fake.seen)
+    for there in (link, tmp_path / "out.bin"):
+        assert b"--force" in fake.run("sandbox", "cp", f"{SANDBOX}:/work/out.bin", str(there), code=1).stderr
+    assert link.is_symlink() and len(fake.seen) == asked
+    fake.run("sandbox", "cp", "-f", f"{SANDBOX}:/work/out.bin", str(link))
     assert not link.is_symlink() and not (tmp_path / "victim").exists()
+
+
+def test_a_file_that_comes_up_meanwhile_stays(fake: Fake, tmp_path: Path) -> None:
+    def answer(h: Handler, s: Seen) -> None:
+        (tmp_path / "f").write_bytes(b"mine")
+        h.stream("application/octet-stream")
+        h.chunk(b"evil")
+        h.end()
+
+    fake.on("GET", FS, answer)
+    assert b"--force" in fake.run("sandbox", "cp", f"{SANDBOX}:/f", str(tmp_path / "f"), code=1).stderr
+    assert (tmp_path / "f").read_bytes() == b"mine" and not list(tmp_path.glob("*.part"))
 
 
 def test_a_copy_that_breaks_off_leaves_what_was(fake: Fake, tmp_path: Path) -> None:
@@ -358,7 +374,7 @@ def test_a_copy_that_breaks_off_leaves_what_was(fake: Fake, tmp_path: Path) -> N
     old = tmp_path / "f"
     old.write_bytes(b"old")
     fake.on("GET", FS, answer)
-    assert b"cut off" in fake.run("sandbox", "cp", f"{SANDBOX}:/f", str(old), code=1).stderr
+    assert b"cut off" in fake.run("sandbox", "cp", "--force", f"{SANDBOX}:/f", str(old), code=1).stderr
     assert old.read_bytes() == b"old" and [p.name for p in tmp_path.iterdir() if p.name != "api.sock"] == ["f"]
 
 
@@ -432,21 +448,36 @@ def test_a_tree_is_not_written_through_links_that_are_there(fake: Fake, tmp_path
     (out / "f").symlink_to(victim / "file")
     (out / "d").symlink_to(victim)
     serve_tree(fake, archive(entry("f")))
-    fake.run("sandbox", "cp", "-r", f"{SANDBOX}:/work", str(out))
+    assert b"--force" in fake.run("sandbox", "cp", "-r", f"{SANDBOX}:/work", str(out), code=1).stderr
+    assert (out / "f").is_symlink()
+    fake.run("sandbox", "cp", "-rf", f"{SANDBOX}:/work", str(out))
     assert (out / "f").read_bytes() == b"evil" and not (out / "f").is_symlink()
     for entries in ([entry("d", tarfile.DIRTYPE)], [entry("d/file")]):
         serve_tree(fake, archive(*entries))
-        fake.run("sandbox", "cp", "-r", f"{SANDBOX}:/work", str(out), code=1)
+        fake.run("sandbox", "cp", "-rf", f"{SANDBOX}:/work", str(out), code=1)
     assert (victim / "file").read_bytes() == b"mine" and names(victim) == ["file"]
+
+
+@pytest.mark.parametrize("taken", [entry(".git/config"), entry(".git/config", tarfile.SYMTYPE, "evil")])
+def test_a_tree_replaces_nothing_unless_told(fake: Fake, tmp_path: Path, taken: tarfile.TarInfo) -> None:
+    config = tmp_path / "out/.git/config"
+    config.parent.mkdir(parents=True)
+    config.write_bytes(b"mine")
+    serve_tree(fake, archive(entry(".git", tarfile.DIRTYPE, mode=0o755), entry(".git/new"), taken, entry("later")))
+    done = fake.run("sandbox", "cp", "-r", f"{SANDBOX}:/work", str(tmp_path / "out"), code=1)
+    assert b".git/config is there already" in done.stderr and b"--force" in done.stderr
+    assert not config.is_symlink() and config.read_bytes() == b"mine" and not (tmp_path / "out/later").exists()
+    fake.run("sandbox", "cp", "-r", "--force", f"{SANDBOX}:/work", str(tmp_path / "out"))
+    assert (tmp_path / "out/later").exists() and (config.is_symlink() or config.read_bytes() == b"evil")
 
 
 def test_a_tree_that_breaks_off(fake: Fake, tmp_path: Path) -> None:
     data = archive(entry("a"), entry("b"))
     for cut in (1, 100, 512, 513, 1024, len(data) - 1, len(data) - 512, len(data) - 1024):
         serve_tree(fake, data[:cut])
-        fake.run("sandbox", "cp", "-r", f"{SANDBOX}:/work", str(tmp_path / "out"), code=1)
+        fake.run("sandbox", "cp", "-rf", f"{SANDBOX}:/work", str(tmp_path / "out"), code=1)
     serve_tree(fake, data)
-    fake.run("sandbox", "cp", "-r", f"{SANDBOX}:/work", str(tmp_path / "out"))
+    fake.run("sandbox", "cp", "-rf", f"{SANDBOX}:/work", str(tmp_path / "out"))
 
 
 # ---- the shell's terminal ----
