@@ -55,6 +55,17 @@ answer_need(const json_t *json, const char *path, struct view *ret, struct err *
 	return 0;
 }
 
+int
+answer_id(const json_t *json, const char *prefix, char ret[static ID_TEXT], struct err *err)
+{
+	struct id id;
+
+	if (id_parse(answer_text(json, "id"), prefix, &id) < 0)
+		return err_set(err, -EBADMSG, "the daemon's answer has no id");
+	id_text(&id, prefix, ret);
+	return 0;
+}
+
 void
 answer_time(const json_t *json, const char *path, char ret[static 32])
 {

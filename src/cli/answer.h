@@ -4,6 +4,7 @@
 
 #include "cli/args.h"
 #include "cli/client.h"
+#include "lib/base/id.h"
 
 #include <stdio.h>
 
@@ -15,6 +16,10 @@ const json_t *answer_at(const json_t *json, const char *path);
 
 /* A member that must be there as text (an id); -EBADMSG. */
 int answer_need(const json_t *json, const char *path, struct view *ret, struct err *err) MUST_CHECK;
+
+/* The id of what was asked for, in exactly the form that ids of this kind have (ID_TASK, ID_SANDBOX); -EBADMSG. */
+int answer_id(const json_t *json, const char *prefix, char ret[static ID_TEXT],
+	struct err *err) MUST_CHECK;
 
 /* "2026-11-29 16:13:04" of RFC 3339 text or of milliseconds since 1970, as far as it is one. */
 void answer_time(const json_t *json, const char *path, char ret[static 32]);

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `demilune audit`: the record of a task as a table, or as the NDJSON lines of the daemon byte for byte, since the
- * digests are over these bytes.
+ * digests are over these bytes. A ticket is turned into the id of a task once, before: whoever gives another task the same
+ * ticket meanwhile must not change whose record this is. On a terminal the lines are shown safe, as any text of a stranger.
  */
 #include "cli/answer.h"
 #include "cli/export.h"
 #include "cli/lines.h"
+#include "cli/request.h"
+#include "cli/safe.h"
 #include "cli/table.h"
-#include "cli/verbs.h"
-#include "lib/base/id.h"
 #include "lib/json/fields.h"
 
 #include <errno.h>
 #include <inttypes.h>
 
-enum { TARGET_BYTES = 2048, CELL_BYTES = 4096 };
+enum { CELL_BYTES = 4096 };
 
 struct report {
 	bool json;
@@ -199,6 +200,13 @@ take_line(struct report *report, struct view line, struct err *err)
 		return r;
 	report->records++;
 	if (report->json) {
+		auto_buf struct buf safe;
+
+		buf_init(&safe, (size_t)LIMIT_LINE_BYTES * 8);
+		if (isatty(STDOUT_FILENO) == 1) {
+			safe_add(&safe, line, 0);
+			line = buf_view(&safe);
+		}
 		(void)fwrite(line.p, 1, line.n, stdout);
 		return putchar('\n') == EOF ? answer_done(err) : 0;
 	}
@@ -226,28 +234,6 @@ read_all(struct report *report, struct exchange *x, struct err *err)
 	return r < 0 ? r : lines_end(&lines, err);
 }
 
-/* A ticket that several tasks have names the newest; who reads its record should know of the others. */
-static int
-tell_others(struct cli *cli, const char *name, struct err *err)
-{
-	json_t *list auto_json = NULL;
-	auto_buf struct buf target;
-	struct id id;
-	int r;
-
-	if (id_parse(view_str(name), ID_TASK, &id) == 0)
-		return 0;
-	buf_init(&target, TARGET_BYTES);
-	buf_add_str(&target, "/v1/tasks?limit=2&label=ticket%3D");
-	target_add(&target, name);
-	r = client_get(&cli->client, buf_view(&target), &list, err);
-	if (r == 0 && json_array_size(json_object_get(list, "items")) > 1)
-		(void)fprintf(stderr, "demilune: several tasks have this ticket, this is the "
-				      "newest; see demilune task list "
-				      "--label ticket=...\n");
-	return r;
-}
-
 int
 verb_audit(struct cli *cli, struct err *err)
 {
@@ -256,18 +242,11 @@ verb_audit(struct cli *cli, struct err *err)
 		{"WHAT", false, 120}};
 	struct report report = {.json = args_has(&cli->args, OPT_JSON)};
 	auto_exchange struct exchange x = {0};
-	auto_buf struct buf target;
-	int r;
+	char task[ID_TEXT];
+	int r = request_record_id(cli, cli->args.rest[0], task, err);
 
-	buf_init(&target, TARGET_BYTES);
-	buf_add_str(&target, "/v1/audit/");
-	target_add(&target, cli->args.rest[0]);
-	buf_add_str(&target, "?format=ndjson");
-	r = exchange_open(&cli->client,
-		&(struct ask){.method = HTTP_GET,
-			.target = buf_view(&target),
-			.accept = "application/x-ndjson"},
-		&x, err);
+	if (r == 0)
+		r = request_export(&cli->client, task, &x, err);
 	if (r < 0)
 		return r;
 	table_init(&report.table, columns, ARRAY_LEN(columns));
@@ -275,8 +254,6 @@ verb_audit(struct cli *cli, struct err *err)
 	r = report.texts == NULL ? err_set(err, -ENOMEM, "no memory") : read_all(&report, &x, err);
 	if (r == 0 && !report.json)
 		r = table_print(&report.table, stdout, err);
-	if (r == 0 && !report.json)
-		r = tell_others(cli, cli->args.rest[0], err);
 	table_done(&report.table);
 	json_decref(report.texts);
 	return r != 0 ? r : answer_done(err);

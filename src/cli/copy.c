@@ -19,7 +19,7 @@
 enum { TARGET_BYTES = 16384, PATH_BYTES = 4096, RANDOM_BYTES = 8 };
 
 struct side {
-	char sandbox[REQUEST_ID_MAX]; /* "": local */
+	char sandbox[ID_TEXT]; /* "": local */
 	const char *path;
 };
 

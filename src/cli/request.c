@@ -3,6 +3,7 @@
 #include "cli/request.h"
 
 #include "cli/answer.h"
+#include "cli/safe.h"
 #include "lib/base/id.h"
 
 #include <errno.h>
@@ -109,23 +110,8 @@ request_check_id(const char *name, const char *prefix, const char *what, struct 
 	return 0;
 }
 
-static int
-copy_id(const json_t *json, const char *key, char ret[static REQUEST_ID_MAX], struct err *err)
-{
-	struct view v;
-	int r = answer_need(json, key, &v, err);
-
-	if (r < 0)
-		return r;
-	if (v.n >= REQUEST_ID_MAX)
-		return err_set(err, -EBADMSG, "the daemon's answer has no %s", key);
-	memcpy(ret, v.p, v.n);
-	ret[v.n] = '\0';
-	return 0;
-}
-
 int
-request_task(struct cli *cli, json_t **ret, struct err *err)
+request_task(struct cli *cli, json_t **ret, char ret_id[static ID_TEXT], struct err *err)
 {
 	auto_buf struct buf body;
 	struct json_out o;
@@ -139,13 +125,51 @@ request_task(struct cli *cli, json_t **ret, struct err *err)
 	r = request_pairs(&cli->args, OPT_LABEL, "labels", &o, err);
 	if (r == 0)
 		r = request_end(&o, err);
-	return r < 0 ? r
-		     : client_send(&cli->client, HTTP_POST, view_str("/v1/tasks"), buf_view(&body),
-			       ret, err);
+	if (r == 0)
+		r = client_send(
+			&cli->client, HTTP_POST, view_str("/v1/tasks"), buf_view(&body), ret, err);
+	return r < 0 ? r : answer_id(*ret, ID_TASK, ret_id, err);
+}
+
+/* The tasks that have this ticket, newest first: all of them, or those of --tenant. */
+static int
+tasks_with(struct cli *cli, const char *ticket, json_t **ret, struct err *err)
+{
+	const char *tenant = args_text(&cli->args, OPT_TENANT);
+	json_t *list auto_json = NULL;
+	auto_buf struct buf target;
+	int r;
+
+	buf_init(&target, TARGET_BYTES);
+	buf_add_str(&target, "/v1/tasks?label=ticket%3D");
+	target_add(&target, ticket);
+	r = answer_pages(&cli->client, buf_view(&target), true, "id", &list, err);
+	for (size_t i = r < 0 || tenant == NULL ? 0 : json_array_size(list); i-- != 0;)
+		if (!view_is(answer_text(json_array_get(list, i), "tenant"), tenant) &&
+			json_array_remove(list, i) < 0)
+			return err_set(err, -ENOMEM, "no memory");
+	if (r == 0)
+		*ret = take_ptr(list);
+	return r;
+}
+
+static int
+tenant_task(struct cli *cli, const char *ticket, char ret[static ID_TEXT], struct err *err)
+{
+	json_t *list auto_json = NULL;
+	int r = tasks_with(cli, ticket, &list, err);
+
+	if (r < 0)
+		return r;
+	if (json_array_size(list) == 0)
+		return err_set(err, -ENOENT,
+			"no task of tenant %.63s has the ticket %.60s; see demilune task list",
+			args_text(&cli->args, OPT_TENANT), ticket);
+	return answer_id(json_array_get(list, 0), ID_TASK, ret, err);
 }
 
 int
-request_task_id(struct cli *cli, const char *name, char ret[static REQUEST_ID_MAX], struct err *err)
+request_task_id(struct cli *cli, const char *name, char ret[static ID_TEXT], struct err *err)
 {
 	json_t *task auto_json = NULL;
 	auto_buf struct buf target;
@@ -153,14 +177,46 @@ request_task_id(struct cli *cli, const char *name, char ret[static REQUEST_ID_MA
 	int r;
 
 	if (id_parse(view_str(name), ID_TASK, &id) == 0) {
-		(void)snprintf(ret, REQUEST_ID_MAX, "%s", name);
+		(void)snprintf(ret, ID_TEXT, "%s", name);
 		return 0;
 	}
+	if (args_has(&cli->args, OPT_TENANT))
+		return tenant_task(cli, name, ret, err);
 	buf_init(&target, TARGET_BYTES);
 	buf_add_str(&target, "/v1/tasks/");
 	target_add(&target, name);
 	r = client_get(&cli->client, buf_view(&target), &task, err);
-	return r < 0 ? r : copy_id(task, "id", ret, err);
+	return r < 0 ? r : answer_id(task, ID_TASK, ret, err);
+}
+
+int
+request_record_id(struct cli *cli, const char *name, char ret[static ID_TEXT], struct err *err)
+{
+	json_t *list auto_json = NULL;
+	struct id id;
+	int r = request_task_id(cli, name, ret, err);
+
+	if (r < 0 || id_parse(view_str(name), ID_TASK, &id) == 0)
+		return r;
+	r = tasks_with(cli, name, &list, err);
+	if (r == 0 && json_array_size(list) > 1)
+		safe_say("%zu tasks have this ticket, this is the newest: %s; demilune task list "
+			 "--label ticket=%.60s shows all, --tenant or an id chooses",
+			json_array_size(list), ret, name);
+	return r;
+}
+
+int
+request_export(struct client *c, const char *task, struct exchange *ret, struct err *err)
+{
+	char target[128];
+
+	(void)snprintf(target, sizeof(target), "/v1/audit/%s?format=ndjson", task);
+	return exchange_open(c,
+		&(struct ask){.method = HTTP_GET,
+			.target = view_str(target),
+			.accept = "application/x-ndjson"},
+		ret, err);
 }
 
 int
@@ -196,7 +252,7 @@ request_input(struct cli *cli, const char *task, const char *files, struct err *
 
 /* The task that --task names or, with --input, a new one with its inputs; "" when the sandbox shall make its own. */
 static int
-find_task(struct cli *cli, char ret[static REQUEST_ID_MAX], struct err *err)
+find_task(struct cli *cli, char ret[static ID_TEXT], struct err *err)
 {
 	const char *name = args_text(&cli->args, OPT_TASK);
 	json_t *task auto_json = NULL;
@@ -206,9 +262,7 @@ find_task(struct cli *cli, char ret[static REQUEST_ID_MAX], struct err *err)
 	if (name != NULL) {
 		r = request_task_id(cli, name, ret, err);
 	} else if (args_has(&cli->args, OPT_INPUT)) {
-		r = request_task(cli, &task, err);
-		if (r == 0)
-			r = copy_id(task, "id", ret, err);
+		r = request_task(cli, &task, ret, err);
 	}
 	for (size_t i = 0; r == 0 && i < cli->args.n_given; i++)
 		if (cli->args.given[i].option == OPT_INPUT)
@@ -217,9 +271,9 @@ find_task(struct cli *cli, char ret[static REQUEST_ID_MAX], struct err *err)
 }
 
 int
-request_sandbox(struct cli *cli, json_t **ret, struct err *err)
+request_sandbox(struct cli *cli, json_t **ret, char ret_id[static ID_TEXT], struct err *err)
 {
-	char task[REQUEST_ID_MAX];
+	char task[ID_TEXT];
 	auto_buf struct buf body;
 	struct json_out o;
 	int r = find_task(cli, task, err);
@@ -236,7 +290,17 @@ request_sandbox(struct cli *cli, json_t **ret, struct err *err)
 	r = request_pairs(&cli->args, OPT_LABEL, "metadata", &o, err);
 	if (r == 0)
 		r = request_end(&o, err);
-	return r < 0 ? r
-		     : client_send(&cli->client, HTTP_POST, view_str("/v1/sandboxes"),
-			       buf_view(&body), ret, err);
+	if (r == 0)
+		r = client_send(&cli->client, HTTP_POST, view_str("/v1/sandboxes"), buf_view(&body),
+			ret, err);
+	return r < 0 ? r : answer_id(*ret, ID_SANDBOX, ret_id, err);
+}
+
+int
+request_print(struct cli *cli, const json_t *made, const char *id, struct err *err)
+{
+	if (args_has(&cli->args, OPT_JSON))
+		return answer_print(made, err);
+	(void)printf("%s\n", id);
+	return answer_done(err);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cli/verbs.h"
+#include "lib/base/id.h"
 #include "lib/json/out.h"
 
 /* limits, ttl_seconds, idle_limit_seconds of the options that were given. */
@@ -19,18 +20,30 @@ int request_pairs(const struct args *a, enum option option, const char *key, str
 int request_end(struct json_out *o, struct err *err) MUST_CHECK;
 
 /* Makes the task of a run or a `task create`; its id into ret. */
-int request_task(struct cli *cli, json_t **ret, struct err *err) MUST_CHECK;
+int request_task(
+	struct cli *cli, json_t **ret, char ret_id[static ID_TEXT], struct err *err) MUST_CHECK;
 
-/* The id of the task named by id or ticket. */
-enum { REQUEST_ID_MAX = 64 };
-int request_task_id(struct cli *cli, const char *name, char ret[static REQUEST_ID_MAX],
-	struct err *err) MUST_CHECK;
+/* The id of the task named by id or ticket; with --tenant, of this tenant's newest task with the ticket. */
+int request_task_id(
+	struct cli *cli, const char *name, char ret[static ID_TEXT], struct err *err) MUST_CHECK;
+
+/* The same for who reads a record, and says on standard error when other tasks have the ticket too. */
+int request_record_id(
+	struct cli *cli, const char *name, char ret[static ID_TEXT], struct err *err) MUST_CHECK;
+
+/* Asks for the lines of a task's record, named by its id. */
+int request_export(
+	struct client *c, const char *task, struct exchange *ret, struct err *err) MUST_CHECK;
 
 /* Stores HERE:THERE with the task. */
 int request_input(struct cli *cli, const char *task, const char *files, struct err *err) MUST_CHECK;
 
 /* A sandbox as the options say; with --input or --task for that task. The task that was made for it is not undone. */
-int request_sandbox(struct cli *cli, json_t **ret, struct err *err) MUST_CHECK;
+int request_sandbox(
+	struct cli *cli, json_t **ret, char ret_id[static ID_TEXT], struct err *err) MUST_CHECK;
+
+/* Prints the id of what was made or, with --json, all of it. */
+int request_print(struct cli *cli, const json_t *made, const char *id, struct err *err) MUST_CHECK;
 
 /* An id of a kind ("sb_", "tk_"), exactly. */
 int request_check_id(

@@ -50,18 +50,11 @@ verb_run(struct cli *cli, struct err *err)
 {
 	json_t *made auto_json = NULL;
 	struct err first;
-	struct view id;
-	char sandbox[REQUEST_ID_MAX];
+	char sandbox[ID_TEXT];
 	int r = exec_signals(&cli->client, err);
 
 	if (r == 0)
-		r = request_sandbox(cli, &made, err);
-	if (r == 0)
-		r = answer_need(made, "id", &id, err);
-	if (r < 0)
-		return r;
-	(void)snprintf(sandbox, sizeof(sandbox), "%.*s", VIEW_ARGS(id));
-	r = request_check_id(sandbox, "sb_", "sandbox", err);
+		r = request_sandbox(cli, &made, sandbox, err);
 	if (r < 0)
 		return r;
 	r = args_has(&cli->args, OPT_JSON)

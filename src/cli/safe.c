@@ -4,6 +4,8 @@
 
 #include "lib/base/utf8.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <wchar.h>
 
 struct range {
@@ -99,4 +101,19 @@ safe_add(struct buf *out, struct view v, size_t max)
 		if (max == 0 || width + 3 <= max)
 			cut = out->n;
 	}
+}
+
+void
+safe_say(const char *fmt, ...)
+{
+	auto_buf struct buf safe;
+	char text[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	buf_init(&safe, 8 * sizeof(text));
+	safe_add(&safe, view_str(text), 0);
+	(void)fprintf(stderr, "demilune: %.*s\n", VIEW_ARGS(buf_view(&safe)));
 }

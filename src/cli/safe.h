@@ -11,5 +11,8 @@
 /* Appends at most `max` columns' worth of v; what does not fit shows as "...". 0: all of it. */
 void safe_add(struct buf *out, struct view v, size_t max);
 
+/* "demilune: " and one safe line on standard error; at most 1023 bytes of it. */
+void safe_say(const char *fmt, ...) PRINTF(1, 2);
+
 /* Columns that text made by safe_add takes. */
 size_t safe_width(struct view v);

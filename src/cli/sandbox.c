@@ -22,19 +22,12 @@ int
 verb_sandbox_create(struct cli *cli, struct err *err)
 {
 	json_t *made auto_json = NULL;
-	struct view id;
+	char id[ID_TEXT];
 	int r = exec_signals(&cli->client, err);
 
 	if (r == 0)
-		r = request_sandbox(cli, &made, err);
-	if (r == 0)
-		r = answer_need(made, "id", &id, err);
-	if (r < 0)
-		return r;
-	if (args_has(&cli->args, OPT_JSON))
-		return answer_print(made, err);
-	(void)printf("%.*s\n", VIEW_ARGS(id));
-	return answer_done(err);
+		r = request_sandbox(cli, &made, id, err);
+	return r < 0 ? r : request_print(cli, made, id, err);
 }
 
 static enum tone

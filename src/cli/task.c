@@ -93,7 +93,7 @@ int
 verb_task_input(struct cli *cli, struct err *err)
 {
 	const struct args *a = &cli->args;
-	char task[REQUEST_ID_MAX];
+	char task[ID_TEXT];
 	json_t *list auto_json = NULL;
 	int r = request_task_id(cli, a->rest[0], task, err);
 
@@ -153,22 +153,18 @@ int
 verb_task_show(struct cli *cli, struct err *err)
 {
 	json_t *task auto_json = NULL, *inputs auto_json = NULL;
-	char id[REQUEST_ID_MAX];
-	struct view v;
+	char id[ID_TEXT];
 	int r = task_get(cli, cli->args.rest[0], &task, err);
 
 	if (r == 0)
-		r = answer_need(task, "id", &v, err);
+		r = answer_id(task, ID_TASK, id, err);
 	if (r < 0)
 		return r;
 	if (args_has(&cli->args, OPT_JSON))
 		return answer_print(task, err);
 	print_task(task);
 	if (answer_int(task, "inputs", 0) != 0) {
-		(void)snprintf(id, sizeof(id), "%.*s", VIEW_ARGS(v));
-		r = request_check_id(id, "tk_", "task", err);
-		if (r == 0)
-			r = inputs_get(cli, id, &inputs, err);
+		r = inputs_get(cli, id, &inputs, err);
 		(void)putchar('\n');
 		if (r == 0)
 			r = print_inputs(inputs, err);
@@ -176,47 +172,25 @@ verb_task_show(struct cli *cli, struct err *err)
 	return r < 0 ? r : answer_done(err);
 }
 
-/* Prints the id of what was made, or all of it. */
-static int
-print_made(struct cli *cli, const json_t *made, struct err *err)
-{
-	struct view id;
-	int r = answer_need(made, "id", &id, err);
-
-	if (r < 0)
-		return r;
-	if (args_has(&cli->args, OPT_JSON))
-		return answer_print(made, err);
-	(void)printf("%.*s\n", VIEW_ARGS(id));
-	return answer_done(err);
-}
-
 int
 verb_task_create(struct cli *cli, struct err *err)
 {
 	const struct args *a = &cli->args;
 	json_t *task auto_json = NULL;
-	char id[REQUEST_ID_MAX];
-	struct view v;
-	int r = request_task(cli, &task, err);
+	char id[ID_TEXT];
+	int r = request_task(cli, &task, id, err);
 
-	if (r == 0)
-		r = answer_need(task, "id", &v, err);
-	if (r < 0)
-		return r;
-	(void)snprintf(id, sizeof(id), "%.*s", VIEW_ARGS(v));
-	r = request_check_id(id, "tk_", "task", err);
 	for (size_t i = 0; r == 0 && i < a->n_given; i++)
 		if (a->given[i].option == OPT_INPUT)
 			r = request_input(cli, id, a->given[i].text, err);
-	return r < 0 ? r : print_made(cli, task, err);
+	return r < 0 ? r : request_print(cli, task, id, err);
 }
 
 /* POST /v1/tasks/ID/what */
 static int
 task_do(struct cli *cli, const char *what, json_t **ret, struct err *err)
 {
-	char id[REQUEST_ID_MAX], target[160];
+	char id[ID_TEXT], target[160];
 	int r = request_task_id(cli, cli->args.rest[0], id, err);
 
 	if (r < 0)
@@ -229,9 +203,12 @@ int
 verb_task_resume(struct cli *cli, struct err *err)
 {
 	json_t *sandbox auto_json = NULL;
+	char id[ID_TEXT];
 	int r = task_do(cli, "resume", &sandbox, err);
 
-	return r < 0 ? r : print_made(cli, sandbox, err);
+	if (r == 0)
+		r = answer_id(sandbox, ID_SANDBOX, id, err);
+	return r < 0 ? r : request_print(cli, sandbox, id, err);
 }
 
 int

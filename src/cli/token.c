@@ -3,6 +3,7 @@
 #include "cli/answer.h"
 #include "cli/request.h"
 #include "cli/table.h"
+#include "lib/base/clock.h"
 
 #include <errno.h>
 
@@ -26,6 +27,21 @@ compose(const struct args *a, struct buf *body, struct err *err)
 	return request_end(&o, err);
 }
 
+/* A token is letters, digits and underscores; anything else is not printed. */
+static int
+check_token(struct view token, struct err *err)
+{
+	for (size_t i = 0; i < token.n; i++) {
+		uint8_t c = token.p[i];
+		bool fine = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+			    (c >= 'A' && c <= 'Z') || c == '_';
+
+		if (!fine)
+			return err_set(err, -EBADMSG, "the daemon's answer has no token");
+	}
+	return 0;
+}
+
 int
 verb_token_create(struct cli *cli, struct err *err)
 {
@@ -42,6 +58,8 @@ verb_token_create(struct cli *cli, struct err *err)
 			&made, err);
 	if (r == 0)
 		r = answer_need(made, "token", &token, err);
+	if (r == 0)
+		r = check_token(token, err);
 	if (r < 0)
 		return r;
 	if (args_has(&cli->args, OPT_JSON))
@@ -57,6 +75,17 @@ verb_token_create(struct cli *cli, struct err *err)
 	}
 	(void)printf("%.*s\n", VIEW_ARGS(token));
 	return answer_done(err);
+}
+
+/* By our own clock; times of the daemon are UTC in one form, so their order is that of their text. */
+static bool
+expired(const json_t *token)
+{
+	struct view until = answer_text(token, "expires_at");
+	char now[CLOCK_TEXT];
+
+	clock_text(clock_real_ms(), now);
+	return until.n == strlen(now) && memcmp(until.p, now, until.n) <= 0;
 }
 
 int
@@ -79,7 +108,7 @@ verb_token_list(struct cli *cli, struct err *err)
 	items = json_object_get(list, "items");
 	for (size_t i = 0; i < json_array_size(items); i++) {
 		const json_t *token = json_array_get(items, i);
-		bool revoked = answer_text(token, "revoked_at").n != 0;
+		bool revoked = answer_text(token, "revoked_at").n != 0, over = expired(token);
 
 		table_cell(&t, answer_text(token, "prefix"));
 		table_cell(&t, answer_text(token, "tenant"));
@@ -91,8 +120,10 @@ verb_token_list(struct cli *cli, struct err *err)
 			answer_time(token, times[j], text);
 			table_cell(&t, view_str(text));
 		}
-		table_tone(&t, revoked ? TONE_QUIET : TONE_GOOD,
-			view_str(revoked ? "revoked" : "valid"));
+		table_tone(&t, revoked || over ? TONE_QUIET : TONE_GOOD,
+			view_str(revoked ? "revoked"
+				 : over  ? "expired"
+					 : "valid"));
 	}
 	r = table_print(&t, stdout, err);
 	return r < 0 ? r : answer_done(err);

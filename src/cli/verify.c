@@ -7,15 +7,14 @@
 #include "cli/answer.h"
 #include "cli/export.h"
 #include "cli/lines.h"
-#include "cli/verbs.h"
+#include "cli/request.h"
+#include "cli/safe.h"
 #include "lib/audit/audit.h"
 #include "lib/base/hex.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-
-enum { TARGET_BYTES = 2048 };
 
 static int
 take_line(struct audit_chain *chain, struct view line, struct err *err)
@@ -70,20 +69,11 @@ verify_answer(struct client *c, const char *task, struct audit_chain *chain, str
 {
 	auto_exchange struct exchange x = {0};
 	auto_lines struct lines lines;
-	auto_buf struct buf target;
 	struct view piece;
 	int r;
 
 	lines_init(&lines, LIMIT_LINE_BYTES);
-	buf_init(&target, TARGET_BYTES);
-	buf_add_str(&target, "/v1/audit/");
-	target_add(&target, task);
-	buf_add_str(&target, "?format=ndjson");
-	r = exchange_open(c,
-		&(struct ask){.method = HTTP_GET,
-			.target = buf_view(&target),
-			.accept = "application/x-ndjson"},
-		&x, err);
+	r = request_export(c, task, &x, err);
 	while (r == 0 && (r = exchange_next(&x, &piece, err)) == 1)
 		r = take_piece(chain, &lines, piece, err);
 	return r < 0 ? r : lines_end(&lines, err);
@@ -91,25 +81,20 @@ verify_answer(struct client *c, const char *task, struct audit_chain *chain, str
 
 /* The task is asked first, so that records that come meanwhile are no fault. */
 static int
-verify_daemon(struct client *c, const char *name, struct audit_chain *chain, struct err *err)
+verify_daemon(struct cli *cli, const char *name, struct audit_chain *chain, struct err *err)
 {
+	struct client *c = &cli->client;
 	json_t *task auto_json = NULL;
-	auto_buf struct buf target;
-	struct view id;
-	char text[64];
+	char text[ID_TEXT], target[128];
 	int64_t records;
-	int r;
+	int r = request_record_id(cli, name, text, err);
 
-	buf_init(&target, TARGET_BYTES);
-	buf_add_str(&target, "/v1/tasks/");
-	target_add(&target, name);
-	r = client_get(c, buf_view(&target), &task, err);
-	if (r == 0)
-		r = answer_need(task, "id", &id, err);
 	if (r < 0)
 		return r;
-	(void)snprintf(text, sizeof(text), "%.*s", VIEW_ARGS(id));
-	r = verify_answer(c, text, chain, err);
+	(void)snprintf(target, sizeof(target), "/v1/tasks/%s", text);
+	r = client_get(c, view_str(target), &task, err);
+	if (r == 0)
+		r = verify_answer(c, text, chain, err);
 	if (r < 0)
 		return r;
 	records = answer_int(task, "records", -1);
@@ -126,12 +111,15 @@ static int
 print_whole(const struct audit_chain *chain, struct err *err)
 {
 	char head[SHA256_TEXT];
+	auto_buf struct buf task;
 
 	if (chain->number == 0)
 		return err_set(err, -EBADMSG, "there are no records");
 	hex_encode(chain->head, SHA256_BYTES, head);
-	(void)printf("%s: %" PRIu64 " records, each follows the one before; head sha256:%s\n",
-		chain->task, chain->number, head);
+	buf_init(&task, 1024);
+	safe_add(&task, view_str(chain->task), 0); /* of a file that may be anybody's */
+	(void)printf("%.*s: %" PRIu64 " records, each follows the one before; head sha256:%s\n",
+		VIEW_ARGS(buf_view(&task)), chain->number, head);
 	return answer_done(err);
 }
 
@@ -149,7 +137,7 @@ verb_audit_verify(struct cli *cli, struct err *err)
 
 		r = fd < 0 ? err_errno(err, "%.120s", name) : verify_file(fd, &chain, err);
 	} else {
-		r = verify_daemon(&cli->client, name, &chain, err);
+		r = verify_daemon(cli, name, &chain, err);
 	}
 	return r < 0 ? r : print_whole(&chain, err);
 }

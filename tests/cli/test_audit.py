@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import pty
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +54,10 @@ def serve(fake: Fake, lines: list[bytes], name: str = "48221", tasks: int = 1, r
             h.chunk(line)
         h.end()
 
-    fake.on("GET", f"/v1/audit/{name}", answer)
     fake.on("GET", f"/v1/audit/{TASK}", answer)
-    fake.on("GET", f"/v1/tasks/{name}", 200, {"id": TASK, "records": len(lines) if records is None else records})
-    fake.on("GET", "/v1/tasks", 200, {"items": [{"id": TASK}] * tasks, "more": False})
+    for task in (name, TASK):
+        fake.on("GET", f"/v1/tasks/{task}", 200, {"id": TASK, "records": len(lines) if records is None else records})
+    fake.on("GET", "/v1/tasks", 200, {"items": [{"id": TASK, "tenant": "acme"}] * tasks, "more": False})
 
 
 def test_table(fake: Fake) -> None:
@@ -92,7 +94,53 @@ def test_cells(fake: Fake) -> None:
 
 def test_a_ticket_of_several_tasks(fake: Fake) -> None:
     serve(fake, STORY, tasks=2)
-    assert b"several tasks" in fake.run("audit", "48221").stderr
+    for args in (["audit", "48221"], ["audit", "--json", "48221"], ["audit", "verify", "48221"]):
+        done = fake.run(*args)
+        assert f"2 tasks have this ticket, this is the newest: {TASK}".encode() in done.stderr and b"--tenant" in done.stderr
+    assert fake.run("audit", TASK).stderr == b""
+    assert fake.asked("GET", "/v1/tasks").query["label"] == "ticket=48221"
+
+
+def test_a_ticket_is_resolved_once(fake: Fake) -> None:
+    """Whoever gives another task the same ticket while the record is read does not cut it short."""
+    serve(fake, STORY)
+    fake.run("audit", "--json", "48221")
+    assert [s.path for s in fake.seen].count("/v1/tasks/48221") == 1
+    assert fake.seen[-1].path == f"/v1/audit/{TASK}"
+
+
+def test_the_tenant_of_a_ticket(fake: Fake) -> None:
+    other = "tk_fedcba9876543210"
+    serve(fake, STORY)
+    fake.on("GET", "/v1/tasks", 200, {"items": [{"id": other, "tenant": "other"}, {"id": TASK, "tenant": "acme"}],
+                                      "more": False})
+    fake.on("GET", "/v1/tasks/48221", 200, {"id": other})
+    for verb in (["audit"], ["audit", "verify"], ["audit", "--json"]):
+        assert fake.run(*verb, "--tenant", "acme", "48221").stderr == b""
+        assert fake.seen[-1].path == f"/v1/audit/{TASK}"
+    done = fake.run("audit", "--tenant", "nobody", "48221", code=1)
+    assert b"no task of tenant nobody has the ticket 48221" in done.stderr
+
+
+@pytest.mark.parametrize("odd", [{"id": "tk_\x1b[2J0123456789a"}, {"id": "../../x"}, {"id": SANDBOX}, {}, []])
+def test_odd_ids_of_the_daemon(fake: Fake, odd: Any) -> None:
+    fake.on("GET", "/v1/tasks/48221", 200, odd)
+    for verb in (["audit"], ["audit", "verify"]):
+        assert b"\x1b" not in fake.run(*verb, "48221", code=1).stderr
+    assert {s.path for s in fake.seen} == {"/v1/tasks/48221"}
+
+
+def test_json_on_a_terminal_is_safe(fake: Fake) -> None:
+    evil = STORY[0].replace(b"python", b"\x1b[2J\xc2\x9b")
+    serve(fake, [evil])
+    ours, theirs = pty.openpty()
+    with fake.start("audit", "--json", "48221", stdout=theirs) as child:
+        os.close(theirs)
+        assert child.wait(timeout=10) == 0
+    seen = os.read(ours, 65536)
+    os.close(ours)
+    assert b"\x1b" not in seen and b"\xc2\x9b" not in seen and b"\\x1b[2J" in seen and seen.count(b"\n") == 1
+    assert fake.run("audit", "--json", "48221").stdout == evil
 
 
 def test_json_is_the_export_byte_for_byte(fake: Fake, tmp_path: Path) -> None:

@@ -272,6 +272,15 @@ def test_a_task_by_its_ticket(fake: Fake) -> None:
     assert fake.asked("POST", "/v1/sandboxes").json()["task"] == TASK
 
 
+def test_a_task_of_a_tenant_by_its_ticket(fake: Fake) -> None:
+    fake.sandbox()
+    fake.on("GET", "/v1/tasks", 200, {"more": False, "items": [
+        {"id": "tk_fedcba9876543210", "tenant": "b"}, {"id": TASK, "tenant": "acme"}]})
+    fake.exec([exit_event(0)])
+    fake.run("run", "--tenant", "acme", "--task", "48221", "x")
+    assert fake.asked("POST", "/v1/sandboxes").json()["task"] == TASK
+
+
 def test_json(fake: Fake) -> None:
     fake.sandbox()
     fake.on("POST", f"/v1/sandboxes/{SANDBOX}/exec", 200, {"stdout": "4\u202e2", "stderr": "", "exit_code": 9})

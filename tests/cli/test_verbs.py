@@ -147,6 +147,34 @@ def test_tasks(fake: Fake) -> None:
     assert "/work/t.eml" in fake.run("task", "input", TASK).stdout.decode()
 
 
+def test_expired_tokens_are_told(fake: Fake) -> None:
+    soon = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(time.time() + 60))
+    ago = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(time.time() - 2))
+    fake.on("GET", "/v1/me/tokens", 200, {"items": [
+        {"prefix": "dml_a", "expires_at": soon}, {"prefix": "dml_b", "expires_at": ago}, {"prefix": "dml_c"},
+        {"prefix": "dml_d", "expires_at": ago, "revoked_at": ago}, {"prefix": "dml_e", "expires_at": EVIL}]})
+    rows = fake.run("token", "list").stdout.decode().splitlines()[1:]
+    assert [row.split()[-1] for row in rows] == ["valid", "expired", "valid", "revoked", "valid"]
+
+
+@pytest.mark.parametrize("text", [EVIL, "dml_a b", "dml_\u00e9", "dml_a\nb", "", 5])
+def test_a_token_is_checked_before_it_is_printed(fake: Fake, text: Any) -> None:
+    fake.on("POST", "/v1/me/tokens", 201, {"token": text, "prefix": "dml_"})
+    for more in ([], ["--print"], ["--json"]):
+        done = fake.run("token", "create", *more, code=1)
+        assert done.stdout == b"" and b"has no token" in done.stderr
+
+
+@pytest.mark.parametrize("odd", ["sb_\x1b[2J0123456789a", TASK, "", SANDBOX + "\n", None])
+def test_ids_are_checked_before_they_are_printed(fake: Fake, odd: Any) -> None:
+    fake.on("POST", "/v1/sandboxes", 201, {"id": odd})
+    fake.on("POST", f"/v1/tasks/{TASK}/resume", 201, {"id": odd})
+    fake.on("POST", "/v1/tasks", 201, {"id": SANDBOX if odd == TASK else odd})
+    for verb in (["sandbox", "create"], ["task", "resume", TASK], ["task", "create"]):
+        done = fake.run(*verb, code=1)
+        assert done.stdout == b"" and done.stderr == b"demilune: the daemon's answer has no id\n"
+
+
 def test_token_create(fake: Fake) -> None:
     made = {"token": "dml_secret", "prefix": "dml_secret"[:8], "tenant": "acme"}
     fake.on("POST", "/v1/me/tokens", 201, made)
