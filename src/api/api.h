@@ -25,5 +25,9 @@ struct api {
 	struct listener local, tcp;
 	bool has_tcp;
 	ev_timer repl_reaper;
+	ev_timer edge; /* runs while there is no engine; at its end neither side was restarted */
+	struct link
+		held; /* of struct conn by `held_link`: work that waits until the engine took more */
+	int status;   /* of the process at its end */
 	ev_signal term, intr;
 };

@@ -68,6 +68,12 @@ on_deadline(struct ev_loop *loop, ev_timer *w, int events)
 		"repeat");
 }
 
+bool
+ask_room(const struct api *api)
+{
+	return api->engine == NULL || api->engine->queued_bytes <= LIMIT_ASK_QUEUE_BYTES;
+}
+
 int
 ask_send(struct api *api, enum msg_type question, const struct buf *body, struct link *owners,
 	ask_fn *fn, void *owner, struct err *err)
@@ -77,6 +83,10 @@ ask_send(struct api *api, enum msg_type question, const struct buf *body, struct
 	if (api->engine == NULL)
 		return err_set(err, -ERROR_UNAVAILABLE,
 			"the engine is being started; try again in a moment");
+	if (api->engine->queued_bytes > LIMIT_ASK_QUEUE_MAX_BYTES)
+		return err_set(err, -ERROR_UNAVAILABLE,
+			"the engine has more to do than it takes; nothing was done, try again in a "
+			"moment");
 	ask = calloc(1, sizeof(*ask));
 	if (ask == NULL || buf_check(body) < 0) {
 		free(ask);

@@ -31,11 +31,15 @@ struct ask {
 
 /*
  * Sends a packed question and appends the ask to the owner's list; it is released after its last answer. The
- * owner gives up its questions with ask_forget_all() before it goes. -ERROR_UNAVAILABLE without an engine.
+ * owner gives up its questions with ask_forget_all() before it goes. -ERROR_UNAVAILABLE without an engine, or when it
+ * does not read and LIMIT_ASK_QUEUE_MAX_BYTES wait for it: a question is refused rather than the edge lost.
  */
 int ask_send(struct api *api, enum msg_type question, const struct buf *body, struct link *owners,
 	ask_fn *fn, void *owner, struct err *err) MUST_CHECK;
 void ask_forget_all(struct link *owners);
+
+/* Whether work may begin that may ask: not while LIMIT_ASK_QUEUE_BYTES wait for the engine. See conn_resume_held. */
+bool ask_room(const struct api *api);
 
 /* A message about a question that is under way, with its tag (INPUT_CLOSE). */
 void ask_more(struct ask *ask, enum msg_type type, const struct buf *body);

@@ -101,6 +101,7 @@ conn_close(struct conn *c)
 	ev_timer_stop(c->api->loop, &c->deadline);
 	(void)close(take_fd(&c->fd)); /* nothing is owed to the peer any more */
 	list_remove(&c->link);
+	list_remove(&c->held_link);
 	request_free(take_ptr(c->request));
 	buf_done(&c->in);
 	buf_done(&c->out);
@@ -112,7 +113,7 @@ conn_close(struct conn *c)
 static bool
 wants_bytes(const struct conn *c)
 {
-	if (c->ended)
+	if (c->ended || !list_empty(&c->held_link))
 		return false;
 	switch (c->state) {
 	case CONN_HEAD:
@@ -405,13 +406,38 @@ work_once(struct conn *c)
 	return false;
 }
 
+/* Handlers begin out of these two states, and what they ask may be large. */
+static bool
+held_for_engine(struct conn *c)
+{
+	if (ask_room(c->api) || c->in.n == 0 || (c->state != CONN_HEAD && c->state != CONN_BODY))
+		return false;
+	if (list_empty(&c->held_link)) {
+		list_append(&c->api->held, &c->held_link);
+		deadline_set(c, LIMIT_ENGINE_MS);
+	}
+	return true;
+}
+
+void
+conn_resume_held(struct api *api)
+{
+	while (!list_empty(&api->held) && ask_room(api)) {
+		struct conn *c = container_of(api->held.next, struct conn, held_link);
+
+		list_remove(&c->held_link);
+		deadline_arm(c);
+		conn_work(c);
+	}
+}
+
 void
 conn_work(struct conn *c)
 {
 	if (c->working)
 		return;
 	c->working = true;
-	while (c->fd >= 0 && work_once(c))
+	while (c->fd >= 0 && !held_for_engine(c) && work_once(c))
 		;
 	c->working = false;
 	conn_flush(c);
@@ -471,12 +497,29 @@ on_writable(struct ev_loop *loop, ev_io *w, int events)
 		return;
 	if (c->state == CONN_LINGER)
 		linger_begin(c);
-	else if (c->state == CONN_HEAD && c->ended && c->out_at == c->out.n)
+	else if (c->state == CONN_HEAD && c->ended && c->out_at == c->out.n &&
+		 list_empty(&c->held_link))
 		conn_close(c);
 	else if (c->request != NULL && c->request->ops != NULL &&
 		 c->request->ops->drained != NULL &&
 		 c->out.n - c->out_at < LIMIT_OUT_HIGH_BYTES / 2)
 		c->request->ops->drained(c->request);
+}
+
+/* The engine did not take more in time: nothing of this request was begun. */
+static void
+refuse_held(struct conn *c)
+{
+	list_remove(&c->held_link);
+	c->keep = false;
+	if (c->request == NULL)
+		c->request = request_new(c->api, c);
+	if (c->request == NULL)
+		conn_close(c);
+	else
+		request_refuse(c->request, ERROR_UNAVAILABLE, 1000,
+			view_str("the engine has more to do than it takes; nothing was done, try "
+				 "again in a moment"));
 }
 
 static void
@@ -486,6 +529,10 @@ on_deadline(struct ev_loop *loop, ev_timer *w, int events)
 	struct err err = {0};
 
 	(void)loop, (void)events;
+	if (c->out_at == c->out.n && !list_empty(&c->held_link)) {
+		refuse_held(c);
+		return;
+	}
 	if (c->out_at == c->out.n && (c->state == CONN_BODY || c->state == CONN_FEED)) {
 		(void)refuse(&err, BAD_REQUEST, "the body did not come in time");
 		request_refuse_status(c->request, 408, "timeout_request", &err);
@@ -518,6 +565,7 @@ conn_new(struct api *api, int fd, bool local, uint32_t uid)
 	buf_init(&c->out, LIMIT_ANSWER_BYTES);
 	http_scan_request(&c->scan, &c->limits);
 	list_append(&api->conns, &c->link);
+	list_init(&c->held_link);
 	ev_io_init(&c->readable, on_readable, fd, EV_READ);
 	ev_io_init(&c->writable, on_writable, fd, EV_WRITE);
 	ev_timer_init(&c->deadline, on_deadline, 0, 0);

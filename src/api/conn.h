@@ -32,9 +32,10 @@ enum conn_event {
 };
 
 struct conn {
-	struct link link; /* in api->conns */
-	struct api *api;  /* borrowed */
-	int fd;           /* owned; -1 when it is gone */
+	struct link link;      /* in api->conns */
+	struct link held_link; /* in api->held, or alone */
+	struct api *api;       /* borrowed */
+	int fd;                /* owned; -1 when it is gone */
 	bool local;
 	uint32_t uid; /* of a local peer */
 	enum conn_state state;
@@ -71,3 +72,9 @@ void conn_answered(struct conn *c);
 
 /* Goes on with what was read already: after c->held was lifted. */
 void conn_work(struct conn *c);
+
+/*
+ * Goes on with the connections whose work waits for the engine, oldest first. Requests do not begin, and their bytes are not
+ * read, while the engine has more of us to read than it should (ask_room): callers then wait in the kernel's buffers.
+ */
+void conn_resume_held(struct api *api);

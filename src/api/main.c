@@ -47,6 +47,7 @@ main(int argc, char **argv)
 	list_init(&api.asks);
 	list_init(&api.conns);
 	list_init(&api.repls);
+	list_init(&api.held);
 	api.loop = loop_new();
 	if (json_start(&err) < 0 ||
 		(strcmp(argv[1], "none") != 0 && listen_tcp_open(argv[1], &tcp, &err) < 0))
@@ -69,5 +70,5 @@ main(int argc, char **argv)
 	serve_stop(&api);
 	loop_free(api.loop);
 	log_line("ended");
-	return 0;
+	return api.status;
 }

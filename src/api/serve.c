@@ -6,9 +6,13 @@
 #include "serve.h"
 
 #include "ask.h"
+#include "conn.h"
 #include "lib/base/log.h"
 
+#include <errno.h>
+
 enum { ENGINE_UP };
+enum { EXIT_EDGE = 4 };
 
 /* A handler that finds the question that was asked. */
 #define ANSWER(name)                                                    \
@@ -52,15 +56,52 @@ static const struct ipc_row engine_rows[] = {
 	IPC_ROW(HEALTH_ROW, IN(ENGINE_UP), on_health_row),
 };
 
+/* Ends the process; the supervisor starts it again, with an edge. */
+static void
+end_without_edge(struct api *api)
+{
+	api->status = EXIT_EDGE;
+	ev_break(api->loop, EVBREAK_ALL);
+}
+
+static void
+on_no_edge(struct ev_loop *loop, ev_timer *w, int events)
+{
+	(void)loop, (void)events;
+	log_line("no new edge to the engine came: it lives and gave up on this process");
+	end_without_edge(container_of(w, struct api, edge));
+}
+
+static void
+engine_forget(struct api *api)
+{
+	ipc_peer_close(take_ptr(api->engine));
+	ask_engine_lost(api);
+	conn_resume_held(api); /* to be refused */
+}
+
+/*
+ * The supervisor makes an edge when it starts one of its two ends. So a lost edge comes back by itself only when the
+ * engine died. If it lives, it either broke the protocol, which is seen here, or found that this process did, which
+ * looks like its death, only that no new edge follows: in both cases this process ends, so that one is made.
+ */
 static void
 on_engine_lost(struct ipc_peer *peer, const struct err *why)
 {
 	struct api *api = peer->owner;
 
 	log_line("the engine is gone: %s", why->text);
-	api->engine = NULL;
-	ipc_peer_close(peer);
-	ask_engine_lost(api);
+	engine_forget(api);
+	if (why->code != -EPIPE && why->code != -ECONNRESET)
+		end_without_edge(api);
+	else
+		ev_timer_start(api->loop, &api->edge);
+}
+
+static void
+on_engine_drained(struct ipc_peer *peer)
+{
+	conn_resume_held(peer->owner);
 }
 
 static int
@@ -68,7 +109,12 @@ engine_connect(struct api *api, int fd, struct err *err)
 {
 	api->engine = ipc_peer_new(api->loop, fd, EDGE_API_ENGINE, ROOM_API, engine_rows,
 		ARRAY_LEN(engine_rows), api, on_engine_lost, err);
-	return api->engine == NULL ? err->code : 0;
+	if (api->engine == NULL)
+		return err->code;
+	api->engine->on_drained = on_engine_drained;
+	ev_timer_stop(api->loop, &api->edge);
+	ev_timer_set(&api->edge, LIMIT_EDGE_MS / 1e3, 0);
+	return 0;
 }
 
 static int
@@ -78,11 +124,8 @@ on_engine_new(
 	struct api *api = peer->owner;
 
 	(void)m;
-	if (api->engine != NULL) {
-		ipc_peer_close(api->engine);
-		api->engine = NULL;
-		ask_engine_lost(api);
-	}
+	if (api->engine != NULL)
+		engine_forget(api);
 	log_line("a new engine");
 	return engine_connect(api, ipc_msg_take(in, 0), err);
 }
@@ -107,6 +150,7 @@ serve_start(struct api *api, int engine_fd, int supervisor_fd, struct err *err)
 {
 	auto_fd int supervisor = supervisor_fd;
 
+	ev_timer_init(&api->edge, on_no_edge, LIMIT_EDGE_MS / 1e3, 0);
 	if (engine_connect(api, engine_fd, err) < 0)
 		return err->code;
 	api->supervisor = ipc_peer_new(api->loop, take_fd(&supervisor), EDGE_SUPERVISOR_API,
@@ -118,6 +162,7 @@ serve_start(struct api *api, int engine_fd, int supervisor_fd, struct err *err)
 void
 serve_stop(struct api *api)
 {
+	ev_timer_stop(api->loop, &api->edge);
 	ipc_peer_close(api->engine);
 	ipc_peer_close(api->supervisor);
 	api->engine = api->supervisor = NULL;

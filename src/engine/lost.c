@@ -24,6 +24,10 @@ lost_supervisor(struct ipc_peer *peer, const struct err *why)
 	log_exit(2, "the supervisor is lost: %s", why->text);
 }
 
+/*
+ * It died, and the supervisor starts it again and brings its new edge; or it broke the protocol and sees now that its
+ * edge is closed while no new one comes: then it ends itself, see src/api/serve.c.
+ */
 void
 lost_api(struct ipc_peer *peer, const struct err *why)
 {

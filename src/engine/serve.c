@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who may say what to the engine, in which state, and which function answers. Nothing else. A message
- * that is not here, or not now, ends its sender: the supervisor (and with it this process), the api (which
- * is then restarted) or one relay (and with it its sandbox).
+ * that is not here, or not now, ends its sender: the supervisor (and with it this process), the api (which ends
+ * itself without an edge and is started again) or one relay (and with it its sandbox).
  */
 #include "engine/serve.h"
 
@@ -13,6 +13,7 @@
 #include "engine/input.h"
 #include "engine/job.h"
 #include "engine/life.h"
+#include "engine/limits.h"
 #include "engine/lost.h"
 #include "engine/restart.h"
 #include "engine/stopping.h"
@@ -191,6 +192,16 @@ serve_supervisor(struct engine *e, int fd, struct err *err)
 	return 0;
 }
 
+/*
+ * Flow on API_ENGINE. One question may have an answer of LIMIT_PAGE_BYTES, and callers choose how many they
+ * ask: so no question is read while more than LIMIT_API_QUEUE_BYTES wait for the api. What is queued is then at most that
+ * mark, the one answer that passed it (a page), and the late answers to questions that were read before, one to each; all of
+ * it is below the ceiling of the queue, at which the api would be lost.
+ *
+ * Both directions may be full at the same time. That never stops: the api reads answers always, whatever it has
+ * to send (its reading waits for nothing: an answer goes into memory within a budget, or is refused there), so the
+ * engine's queue drains, the engine reads again, and the api's queue drains. Only this end pauses.
+ */
 int
 serve_api(struct engine *e, int fd, struct err *err)
 {
@@ -199,6 +210,8 @@ serve_api(struct engine *e, int fd, struct err *err)
 	if (e->api == NULL)
 		return err->code;
 	e->api->state = API_LIVE;
+	e->api->pause_at_bytes = LIMIT_API_QUEUE_BYTES;
+	e->api->queue_max_bytes = LIMIT_API_QUEUE_MAX_BYTES;
 	e->api_generation++;
 	if (!e->ready)
 		ipc_peer_pause(e->api, true);

@@ -69,9 +69,10 @@ class Api:
         return self.log.read().decode()
 
     def ask(self, method: str, path: str, body: Any = None, token: str | None = None, tcp: bool = False,
-            **fields: str) -> Answer:
+            wait: float = 15, **fields: str) -> Answer:
         connection: http.client.HTTPConnection = (
-            http.client.HTTPConnection("127.0.0.1", self.port, timeout=15) if tcp else UnixConnection(self.path))
+            http.client.HTTPConnection("127.0.0.1", self.port, timeout=wait) if tcp
+            else UnixConnection(self.path, timeout=wait))
         headers = {name.replace("_", "-"): value for name, value in fields.items()}
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"

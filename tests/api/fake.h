@@ -40,6 +40,7 @@ struct fake_job {
 	enum job_reason reason;
 	int code;
 	bool holders, live, pty;
+	bool out_ended; /* the session has all output */
 	bool cell_open; /* CELL_BEGIN was answered with DONE and CELL_END has not come */
 	char text[1024];
 	char path[4097];
@@ -93,3 +94,4 @@ void fake_job_row(struct fake_job *j, uint64_t tag);
 /* fake_engine.c */
 void fake_crash(struct fake *f);
 void fake_send_rubbish(struct fake *f);
+void fake_hang_up(struct fake *f);

@@ -11,6 +11,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/wait.h>
+#include <unistd.h>
+
+enum { SESSION_QUEUE_BYTES = 1 << 20 };
 
 static int on_in(
 	struct ipc_peer *peer, struct ipc_msg *in, const struct msg_in *m, struct err *err);
@@ -38,37 +41,49 @@ on_session_lost(struct ipc_peer *peer, const struct err *why)
 	ipc_peer_close(peer);
 }
 
+/* The next piece of a stream; as the real relay, a job that is not live keeps head and tail only. */
 static void
-send_piece(struct fake_job *j, enum output o, uint64_t from, uint64_t to)
+send_piece(struct fake_job *j, enum output o)
 {
-	while (from < to) {
-		uint64_t n = to - from > 32768 ? 32768 : to - from;
+	uint64_t from = j->sent[o], to = j->out[o].n, half = j->keep / 2;
+	bool cut = !j->live && to > j->keep;
 
-		IPC_SEND(j->session, 0, OUT, out,
-			{.output = o,
-				.offset = from,
-				.data = view_of(j->out[o].p + from, (size_t)n)});
-		from += n;
+	if (cut && from == half) {
+		IPC_SEND(j->session, 0, OUT_GAP, out_gap,
+			{.output = o, .from = half, .to = to - half});
+		from = to - half;
+	} else if (cut && from < half) {
+		to = half;
 	}
+	if (to - from > 32768)
+		to = from + 32768;
+	IPC_SEND(j->session, 0, OUT, out,
+		{.output = o,
+			.offset = from,
+			.data = view_of(j->out[o].p + from, (size_t)(to - from))});
+	j->sent[o] = to;
 }
 
-/* What has not been sent yet; as the real relay, a job that is not live keeps head and tail only. */
+/* What has not been sent yet, no faster than it is read: the rest when the queue is empty. */
 static void
-send_output(struct fake_job *j, enum output o)
+send_output(struct fake_job *j)
 {
-	uint64_t n = j->out[o].n, half = j->keep / 2;
-
-	if (j->session == NULL)
+	for (enum output o = OUTPUT_STDOUT; o < OUTPUT_MAX; o++)
+		while (j->session != NULL && j->session->queued_bytes < SESSION_QUEUE_BYTES &&
+			j->sent[o] < j->out[o].n)
+			send_piece(j, o);
+	if (j->session == NULL || j->reason == JOB_REASON_RUNNING || j->out_ended ||
+		j->sent[0] < j->out[0].n || j->sent[1] < j->out[1].n)
 		return;
-	if (!j->live && n > j->keep && j->sent[o] == 0) {
-		send_piece(j, o, 0, half);
-		IPC_SEND(j->session, 0, OUT_GAP, out_gap,
-			{.output = o, .from = half, .to = n - half});
-		send_piece(j, o, n - half, n);
-	} else {
-		send_piece(j, o, j->sent[o], n);
-	}
-	j->sent[o] = n;
+	j->out_ended = true;
+	if (j->reason != JOB_REASON_AGENT_LOST)
+		IPC_SEND(j->session, 0, OUT_END, out_end, {0});
+}
+
+static void
+on_session_drained(struct ipc_peer *peer)
+{
+	send_output(peer->owner);
 }
 
 void
@@ -106,10 +121,7 @@ fake_job_end(struct fake_job *j, enum job_reason reason, int code)
 	ev_timer_stop(j->fake->loop, &j->timer);
 	j->reason = reason;
 	j->code = code;
-	send_output(j, OUTPUT_STDOUT);
-	send_output(j, OUTPUT_STDERR);
-	if (j->session != NULL && reason != JOB_REASON_AGENT_LOST)
-		IPC_SEND(j->session, 0, OUT_END, out_end, {0});
+	send_output(j);
 	/* Queued output is sent before the end of the socket is seen. */
 	if (j->session != NULL && reason == JOB_REASON_AGENT_LOST) {
 		ipc_peer_close(j->session);
@@ -158,7 +170,7 @@ on_child_out(struct ev_loop *loop, ev_io *w, int events)
 	(void)events;
 	if (n > 0) {
 		buf_add(&j->out[0], bytes, (size_t)n);
-		send_output(j, OUTPUT_STDOUT);
+		send_output(j);
 		return;
 	}
 	ev_io_stop(loop, w);
@@ -228,7 +240,7 @@ run_command(struct fake_job *j)
 			i++) { /* a byte at a time, so that characters are cut */
 			buf_add_byte(&j->out[0], bytes[i]);
 			if (j->live)
-				send_output(j, OUTPUT_STDOUT);
+				send_output(j);
 		}
 		fake_job_end(j, JOB_REASON_EXITED, 0);
 	} else if (strncmp(t, "sleep ", 6) == 0) {
@@ -236,7 +248,7 @@ run_command(struct fake_job *j)
 
 		add(j, OUTPUT_STDOUT, "begun\n");
 		if (j->live)
-			send_output(j, OUTPUT_STDOUT);
+			send_output(j);
 		j->code = timeout ? -1 : 0;
 		ev_timer_set(&j->timer, (double)(timeout ? j->timeout_ms : n) / 1e3, 0);
 		ev_timer_start(j->fake->loop, &j->timer);
@@ -252,6 +264,11 @@ run_command(struct fake_job *j)
 		fake_crash(j->fake);
 	} else if (strcmp(t, "rubbish") == 0) {
 		fake_send_rubbish(j->fake);
+	} else if (strcmp(t, "hang up") == 0) {
+		fake_hang_up(j->fake);
+	} else if (strncmp(t, "stall ", 6) == 0) {
+		(void)usleep((useconds_t)n * 1000); /* the whole stand-in: it reads nothing */
+		fake_job_end(j, JOB_REASON_EXITED, 0);
 	} else if (strcmp(t, "cat") != 0 && !j->pty) {
 		add(j, OUTPUT_STDERR, "sh: not found\n");
 		fake_job_end(j, JOB_REASON_EXITED, 127);
@@ -343,7 +360,7 @@ on_in(struct ipc_peer *peer, struct ipc_msg *in, const struct msg_in *m, struct 
 	} else if (j->kind == JOB_KIND_EXEC) {
 		buf_add_view(&j->out[0], m->data);
 		if (j->live)
-			send_output(j, OUTPUT_STDOUT);
+			send_output(j);
 		if (j->pty && view_is(m->data, "exit\n"))
 			fake_job_end(j, JOB_REASON_EXITED, 3);
 	}
@@ -380,7 +397,7 @@ on_in_resize(
 
 	(void)in, (void)err;
 	buf_addf(&j->out[0], "[%ux%u]", m->rows, m->columns);
-	send_output(j, OUTPUT_STDOUT);
+	send_output(j);
 	return 0;
 }
 
@@ -396,7 +413,8 @@ fake_job_attach(struct fake_job *j, uint64_t tag, uint64_t from_out, uint64_t fr
 	j->session = ipc_peer_new(j->fake->loop, pair[0], EDGE_API_RELAY, ROOM_RELAY, session_rows,
 		3, j, on_session_lost, &err);
 	must(j->session != NULL);
-	j->session->queue_max_bytes = 128 << 20;
+	j->session->on_drained = on_session_drained;
+	j->out_ended = false;
 	j->sent[0] = from_out;
 	j->sent[1] = from_err;
 	IPC_SEND_FD(j->fake->engine, tag, JOB_OPENED, job_opened, pair[1], {.job = j->id});
@@ -404,9 +422,7 @@ fake_job_attach(struct fake_job *j, uint64_t tag, uint64_t from_out, uint64_t fr
 	j->tag = tag;
 	if (j->reason == JOB_REASON_RUNNING)
 		return;
-	send_output(j, OUTPUT_STDOUT);
-	send_output(j, OUTPUT_STDERR);
-	IPC_SEND(j->session, 0, OUT_END, out_end, {0});
+	send_output(j);
 	fake_job_row(j, tag);
 	j->tag = 0;
 }

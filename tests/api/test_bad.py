@@ -7,6 +7,7 @@ import json
 import socket
 import struct
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -322,9 +323,63 @@ def test_engine_breaks_the_table(fresh: Api) -> None:
     """An answer to a question that was not asked: that engine is not believed any more."""
     path = "/v1/sandboxes/" + fresh.ask("POST", "/v1/sandboxes", {}).json["id"]
     assert fresh.ask("POST", path + "/exec", {"cmd": "rubbish"}).status == 503
-    time.sleep(1.3)
-    assert fresh.ask("GET", path).status == 200
+    assert fresh.process.wait(5) == 4, "the supervisor starts it again, with a new edge"
     assert "not asked" in fresh.text()
+
+
+def test_engine_gives_up(fresh: Api) -> None:
+    """The engine closes the edge and lives: no new edge comes, so the api ends itself. Until then it refuses."""
+    path = "/v1/sandboxes/" + fresh.ask("POST", "/v1/sandboxes", {}).json["id"]
+    assert fresh.ask("POST", path + "/exec", {"cmd": "hang up"}).status == 503
+    assert fresh.ask("GET", path).status == 503
+    assert fresh.process.wait(5) == 4
+    assert "no new edge" in fresh.text()
+
+
+def test_burst_of_pages(fresh: Api) -> None:
+    """More answers at once than the queue between engine and api may hold."""
+    def page(_: int) -> tuple[int, int]:
+        answer = fresh.ask("GET", "/v1/audit/fat?limit=200")
+        return answer.status, len(answer.body)
+
+    with ThreadPoolExecutor(40) as pool:
+        for status, size in pool.map(page, range(80)):
+            assert status == 200 and size > 800_000
+    assert "gone" not in fresh.text()
+
+
+def test_burst_of_questions(fresh: Api) -> None:
+    """More questions at once than the queue may hold; the engine sleeps first, so that they do pile up."""
+    path = "/v1/sandboxes/" + fresh.ask("POST", "/v1/sandboxes", {}).json["id"]
+    words = "echo " + "x" * 130000
+
+    def run(_: int) -> int:
+        return fresh.ask("POST", path + "/exec", {"cmd": words}).status
+
+    with ThreadPoolExecutor(151) as pool:
+        sleeping = pool.submit(fresh.ask, "POST", path + "/exec", {"cmd": "stall 2000"})
+        time.sleep(0.2)
+        assert set(pool.map(run, range(150))) == {200}
+        assert sleeping.result().status == 200
+    assert "gone" not in fresh.text()
+
+
+def test_engine_takes_nothing(fresh: Api) -> None:
+    """What cannot be asked in time is refused with a sentence, and nothing is lost."""
+    path = "/v1/sandboxes/" + fresh.ask("POST", "/v1/sandboxes", {}).json["id"]
+    words = "echo " + "x" * 130000
+
+    def run(_: int) -> tuple[int, str]:
+        answer = fresh.ask("POST", path + "/exec", {"cmd": words}, wait=60)
+        return answer.status, answer.json.get("code", "")
+
+    with ThreadPoolExecutor(61) as pool:
+        sleeping = pool.submit(fresh.ask, "POST", path + "/exec", {"cmd": "stall 18000"}, wait=60)
+        time.sleep(0.2)
+        assert set(pool.map(run, range(60))) == {(503, "unavailable")}
+        sleeping.result()
+    assert fresh.ask("POST", path + "/exec", {"cmd": "echo ok"}).json["stdout"] == "ok\n"
+    assert "gone" not in fresh.text()
 
 
 def test_engine_silent(fresh: Api) -> None:

@@ -31,6 +31,22 @@ queued_free(struct queued *q)
 	free(q);
 }
 
+/* Whether the peer is read from now. A fault is told by this event: it stays under way. */
+static void
+reading_set(struct ipc_peer *peer)
+{
+	if (peer->queued_bytes > peer->pause_at_bytes)
+		peer->full = true;
+	else if (peer->queued_bytes <= peer->pause_at_bytes / 2)
+		peer->full = false;
+	if (peer->fault.code < 0)
+		return;
+	if (peer->paused || peer->full)
+		ev_io_stop(peer->loop, &peer->readable);
+	else
+		ev_io_start(peer->loop, &peer->readable);
+}
+
 /* No more events, nothing queued, descriptor closed. */
 static void
 peer_disconnect(struct ipc_peer *peer)
@@ -110,8 +126,10 @@ on_writable(struct ev_loop *loop, ev_io *w, int events)
 		struct err err = {0};
 		int r = ipc_write(peer->fd, view_of(q->bytes, q->n), q->fds, q->nfds, &err);
 
-		if (r == -EAGAIN)
+		if (r == -EAGAIN) {
+			reading_set(peer);
 			return;
+		}
 		if (r < 0) {
 			peer_lost(peer, &err);
 			return;
@@ -119,6 +137,7 @@ on_writable(struct ev_loop *loop, ev_io *w, int events)
 		peer->queued_bytes -= q->n;
 		queued_free(q);
 	}
+	reading_set(peer);
 	ev_io_stop(peer->loop, &peer->writable);
 	if (peer->on_drained != NULL)
 		peer->on_drained(peer);
@@ -162,6 +181,7 @@ ipc_peer_new(struct ev_loop *loop, int fd, enum edge edge, enum room self,
 	peer->owner = owner;
 	peer->on_lost = on_lost;
 	peer->queue_max_bytes = QUEUE_MAX_BYTES;
+	peer->pause_at_bytes = SIZE_MAX;
 	list_init(&peer->queue);
 	ev_io_init(&peer->readable, on_readable, fd, EV_READ);
 	ev_io_init(&peer->writable, on_writable, fd, EV_WRITE);
@@ -203,6 +223,7 @@ enqueue(struct ipc_peer *peer, struct view packed, const int *fds, size_t nfds)
 		q->fds[q->nfds++] = copy;
 	}
 	ev_io_start(peer->loop, &peer->writable);
+	reading_set(peer);
 	return true;
 }
 
@@ -241,8 +262,6 @@ ipc_peer_pause(struct ipc_peer *peer, bool paused)
 {
 	if (peer->fd < 0)
 		return;
-	if (paused)
-		ev_io_stop(peer->loop, &peer->readable);
-	else
-		ev_io_start(peer->loop, &peer->readable);
+	peer->paused = paused;
+	reading_set(peer);
 }

@@ -67,6 +67,13 @@ struct ipc_peer {
 			peer); /* NULL, or called when the queue became empty; may close the peer */
 	struct link queue;     /* of struct queued: what the socket had no room for */
 	size_t queued_bytes, queue_max_bytes;
+	/*
+	 * Back-pressure: while more than this is queued for the peer, nothing is read from it, until half of it is
+	 * sent. SIZE_MAX, as it begins, is never: only for one end of an edge, see src/engine/serve.c.
+	 */
+	size_t pause_at_bytes;
+	bool full;   /* it is so now */
+	bool paused; /* by ipc_peer_pause */
 };
 
 /*
@@ -108,5 +115,5 @@ void ipc_peer_send(struct ipc_peer *peer, enum msg_type type, uint64_t tag, stru
 		buf_done(&b_);                                                \
 	} while (0)
 
-/* Stops and resumes reading: back-pressure of the room on its peer. */
+/* Stops and resumes reading: back-pressure of the room on its peer, beside that of the queue. */
 void ipc_peer_pause(struct ipc_peer *peer, bool paused);

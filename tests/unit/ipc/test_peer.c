@@ -223,6 +223,126 @@ queued_messages_arrive_in_order(void **state)
 	loop_free(e.loop);
 }
 
+struct answerer {
+	int questions, answers;
+	size_t most_queued;
+};
+
+/* Each question has an answer of 64 records. */
+static int
+on_health(struct ipc_peer *peer, struct ipc_msg *in, const struct msg_health *m, struct err *err)
+{
+	static const uint8_t record[4096];
+	struct answerer *a = peer->owner;
+
+	(void)m, (void)err;
+	a->questions++;
+	for (int i = 0; i < 64; i++)
+		IPC_SEND(peer, in->tag, AUDIT_ROW, audit_row,
+			{.record = view_of(record, sizeof(record))});
+	if (peer->queued_bytes > a->most_queued)
+		a->most_queued = peer->queued_bytes;
+	return 0;
+}
+IPC_HANDLER(health, on_health)
+
+static int
+on_record(struct ipc_peer *peer, struct ipc_msg *in, const struct msg_audit_row *m, struct err *err)
+{
+	(void)in, (void)m, (void)err;
+	((struct answerer *)peer->owner)->answers++;
+	return 0;
+}
+IPC_HANDLER(audit_row, on_record)
+
+/*
+ * Both directions full at once: the one end has more to ask and the other more to answer than sockets hold. The end that
+ * answers stops reading at its mark; the other reads always; all is asked and answered, and the queue stays small.
+ */
+static void
+both_directions_full(void **state)
+{
+	enum { QUESTIONS = 1000, MARK = 1 << 20, ANSWER = 64 * 4300 };
+	static const struct ipc_row asked[] = {IPC_ROW(HEALTH, IN_ANY, on_health)};
+	static const struct ipc_row told[] = {IPC_ROW(AUDIT_ROW, IN_ANY, on_record)};
+	struct ev_loop *loop = loop_new();
+	struct answerer a = {0};
+	struct err err = {0};
+	struct ipc_peer *engine, *api;
+	int fds[2];
+
+	(void)state;
+	assert_int_equal(ipc_pair(fds, &err), 0);
+	engine = ipc_peer_new(loop, fds[0], EDGE_API_ENGINE, ROOM_ENGINE, asked, ARRAY_LEN(asked),
+		&a, never_lost, &err);
+	api = ipc_peer_new(loop, fds[1], EDGE_API_ENGINE, ROOM_API, told, ARRAY_LEN(told), &a,
+		never_lost, &err);
+	engine->pause_at_bytes = MARK;
+	for (int i = 0; i < QUESTIONS; i++)
+		IPC_SEND(api, 1, HEALTH, health, {0});
+	assert_true(api->queued_bytes > 0);
+	for (int i = 0; i < 1000000 && a.answers < 64 * QUESTIONS; i++)
+		(void)ev_run(loop, EVRUN_NOWAIT);
+	assert_int_equal(a.questions, QUESTIONS);
+	assert_int_equal(a.answers, 64 * QUESTIONS);
+	assert_true(a.most_queued > MARK && a.most_queued < MARK + ANSWER);
+	ipc_peer_close(engine);
+	ipc_peer_close(api);
+	loop_free(loop);
+}
+
+/* What the queue paused, the room does not resume, and the other way round. */
+static void
+two_reasons_to_pause(void **state)
+{
+	static const uint8_t record[16384];
+	struct ends e;
+
+	(void)state;
+	ends_open(&e, never_lost);
+	e.engine->pause_at_bytes = 65536;
+	ipc_peer_pause(e.api, true);
+	for (int i = 0; i < 100; i++)
+		IPC_SEND(e.engine, 1, AUDIT_ROW, audit_row,
+			{.record = view_of(record, sizeof(record))});
+	assert_true(e.engine->full && !ev_is_active(&e.engine->readable));
+	ipc_peer_pause(e.engine, true);
+	ipc_peer_pause(e.engine, false);
+	assert_false(ev_is_active(&e.engine->readable));
+	ipc_peer_pause(e.engine, true);
+	e.engine->queued_bytes = 0;
+	e.engine->full = false;
+	ipc_peer_pause(e.engine, true);
+	assert_false(ev_is_active(&e.engine->readable));
+	ipc_peer_pause(e.engine, false);
+	assert_true(ev_is_active(&e.engine->readable));
+	ipc_peer_close(e.engine);
+	ipc_peer_close(e.api);
+	loop_free(e.loop);
+}
+
+/* A fault is told even when the room stops reading in the same turn. */
+static void
+fault_is_told_through_a_pause(void **state)
+{
+	static const uint8_t record[16384];
+	struct ends e;
+
+	(void)state;
+	lost_engines = 0;
+	ends_open(&e, count_lost);
+	ipc_peer_pause(e.api, true);
+	for (int i = 0; i < 600; i++)
+		IPC_SEND(e.engine, 1, AUDIT_ROW, audit_row,
+			{.record = view_of(record, sizeof(record))});
+	ipc_peer_pause(e.engine, true);
+	turns(&e, 2);
+	assert_int_equal(lost_engines, 1);
+	ipc_peer_close(e.engine);
+	ipc_peer_close(e.api);
+	loop_free(e.loop);
+}
+
 int
 main(void)
 {
@@ -231,6 +351,9 @@ main(void)
 		cmocka_unit_test(broken_peers_are_lost),
 		cmocka_unit_test(queue_has_a_ceiling),
 		cmocka_unit_test(queued_messages_arrive_in_order),
+		cmocka_unit_test(both_directions_full),
+		cmocka_unit_test(two_reasons_to_pause),
+		cmocka_unit_test(fault_is_told_through_a_pause),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
