@@ -2,6 +2,8 @@
 /* Audit records; see audit.h. */
 #include "engine/audit.h"
 
+#include "engine/limits.h"
+#include "engine/redact.h"
 #include "lib/audit/audit.h"
 #include "lib/base/clock.h"
 
@@ -171,6 +173,23 @@ put_digest(struct canon_writer *w, const char *key, const uint8_t d[static 32])
 {
 	canon_key(w, view_str(key));
 	canon_bytes_hex(w, view_of(d, 32));
+}
+
+void
+put_path(struct canon_writer *w, const char *key, struct view path)
+{
+	auto_buf struct buf shown;
+	char digest_key[32];
+	uint8_t digest[32];
+
+	buf_init(&shown, LIMIT_PATH_TEXT);
+	redact_text(path, LIMIT_PATH_TEXT, &shown);
+	put_view(w, key, buf_view(&shown));
+	if (view_eq(buf_view(&shown), path))
+		return;
+	must(snprintf(digest_key, sizeof(digest_key), "%s_digest", key) < (int)sizeof(digest_key));
+	sha256_of(path, digest);
+	put_digest(w, digest_key, digest);
 }
 
 void

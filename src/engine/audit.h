@@ -33,6 +33,10 @@ void put_u64(struct canon_writer *w, const char *key, uint64_t v);     /* above 
 void put_i64(struct canon_writer *w, const char *key, int64_t v);
 void put_bool(struct canon_writer *w, const char *key, bool v);
 void put_digest(struct canon_writer *w, const char *key, const uint8_t d[static 32]);
+/*
+ * A path as every place shows it: redacted. When that changes it, its SHA-256 follows as key_digest.
+ */
+void put_path(struct canon_writer *w, const char *key, struct view path);
 void put_limits(struct canon_writer *w, const char *key, const struct limits *l);
 void put_facts(struct canon_writer *w, const char *key, const struct facts *f);
 void put_proof(

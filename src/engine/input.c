@@ -286,7 +286,7 @@ put_input(struct canon_writer *w, const void *arg)
 	sha256_end(&hash, digest);
 	put_digest(w, "content", digest);
 	put_u64(w, "mode", u->mode);
-	put_str(w, "path", u->path);
+	put_path(w, "path", view_str(u->path));
 	put_u64(w, "size_bytes", u->size);
 }
 

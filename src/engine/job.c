@@ -191,7 +191,7 @@ put_start(struct canon_writer *w, const void *arg)
 	if (exec) {
 		put_digest(w, "argv_digest", st->argv_digest);
 		if (m->path.n != 0)
-			put_view(w, "cwd", m->path);
+			put_path(w, "cwd", m->path);
 	}
 	if (m->env.n != 0) {
 		uint8_t digest[32];
@@ -203,7 +203,7 @@ put_start(struct canon_writer *w, const void *arg)
 	if (m->mode != 0)
 		put_u64(w, "mode", m->mode);
 	if (!exec)
-		put_view(w, "path", m->path);
+		put_path(w, "path", m->path);
 	if (m->pty)
 		put_bool(w, "pty", true);
 	if (m->shell)
@@ -225,8 +225,10 @@ static int
 insert(struct sandbox *s, const struct start *st, struct err *err)
 {
 	const struct msg_job_run *m = st->m;
+	auto_buf struct buf cwd;
 	auto_query struct query q = query_of(s->engine->store, Q_JOB_INSERT);
 
+	buf_init(&cwd, LIMIT_PATH_TEXT);
 	arg_id(&q, &st->id);
 	arg_id(&q, &s->id);
 	arg_id(&q, &s->task);
@@ -236,7 +238,9 @@ insert(struct sandbox *s, const struct start *st, struct err *err)
 	arg_u64(&q, clock_real_ms());
 	arg_digest(&q, st->argv_digest);
 	arg_view(&q, buf_view(&st->text));
-	arg_view(&q, m->kind == JOB_KIND_EXEC ? m->path : view_of(NULL, 0));
+	if (m->kind == JOB_KIND_EXEC)
+		redact_text(m->path, LIMIT_PATH_TEXT, &cwd);
+	arg_view(&q, buf_view(&cwd));
 	return query_run(&q, err);
 }
 

@@ -16,11 +16,15 @@ static const char *const names[] = {
 #define HEADER(name)
 #define SHAPE(prefix, n)
 #define SCHEME(word)
+#define TAIL(part)
+#define OPTION(program, letter, apart)
 #include "engine/redact.def"
 #undef NAME
 #undef HEADER
 #undef SCHEME
 #undef SHAPE
+#undef TAIL
+#undef OPTION
 };
 
 static const char *const headers[] = {
@@ -28,11 +32,15 @@ static const char *const headers[] = {
 #define HEADER(name) name,
 #define SHAPE(prefix, n)
 #define SCHEME(word)
+#define TAIL(part)
+#define OPTION(program, letter, apart)
 #include "engine/redact.def"
 #undef NAME
 #undef HEADER
 #undef SCHEME
 #undef SHAPE
+#undef TAIL
+#undef OPTION
 };
 
 static const struct {
@@ -43,11 +51,15 @@ static const struct {
 #define HEADER(name)
 #define SHAPE(prefix, n) {prefix, n},
 #define SCHEME(word)
+#define TAIL(part)
+#define OPTION(program, letter, apart)
 #include "engine/redact.def"
 #undef NAME
 #undef HEADER
 #undef SCHEME
 #undef SHAPE
+#undef TAIL
+#undef OPTION
 };
 
 static const char *const schemes[] = {
@@ -55,18 +67,61 @@ static const char *const schemes[] = {
 #define HEADER(name)
 #define SHAPE(prefix, n)
 #define SCHEME(word) word,
+#define TAIL(part)
+#define OPTION(program, letter, apart)
 #include "engine/redact.def"
 #undef NAME
 #undef HEADER
 #undef SCHEME
 #undef SHAPE
+#undef TAIL
+#undef OPTION
+};
+
+static const char *const tails[] = {
+#define NAME(part)
+#define HEADER(name)
+#define SHAPE(prefix, n)
+#define SCHEME(word)
+#define TAIL(part) part,
+#define OPTION(program, letter, apart)
+#include "engine/redact.def"
+#undef NAME
+#undef HEADER
+#undef SCHEME
+#undef SHAPE
+#undef TAIL
+#undef OPTION
+};
+
+static const struct {
+	const char *program;
+	uint8_t letter;
+	bool apart; /* the value may be the next word */
+} options[] = {
+#define NAME(part)
+#define HEADER(name)
+#define SHAPE(prefix, n)
+#define SCHEME(word)
+#define TAIL(part)
+#define OPTION(program, letter, apart) {program, letter, apart},
+#include "engine/redact.def"
+#undef NAME
+#undef HEADER
+#undef SCHEME
+#undef SHAPE
+#undef TAIL
+#undef OPTION
 };
 
 struct scan {
 	struct view in;
 	size_t at;
 	struct buf *out;
+	uint32_t programs; /* bit i: the program of options[i] was named */
 };
+
+_Static_assert(ARRAY_LEN(options) <= 32, "a bit for each");
 
 static uint8_t
 peek(const struct scan *s, size_t i)
@@ -223,58 +278,187 @@ take_scheme(struct scan *s, size_t end)
 	return false;
 }
 
-/* Where a value that starts at i ends: at its closing quote, or before a separator. */
+/* The end of $(...), or of the whole text. i: behind the opening parenthesis. */
 static size_t
-value_end(const struct scan *s, size_t i, bool whole_line, uint8_t quote)
+substitution_end(const struct scan *s, size_t i)
 {
-	for (; i < s->in.n; i++) {
-		uint8_t c = s->in.p[i];
+	for (unsigned depth = 1; i < s->in.n; i++) {
+		depth += s->in.p[i] == '(';
+		depth -= s->in.p[i] == ')';
+		if (depth == 0)
+			return i + 1;
+	}
+	return s->in.n;
+}
 
-		if (quote != 0 ? c == quote : is_quote(c))
+/* A quote that the text around the value opened: nothing of a value follows it. */
+static bool
+closes(const struct scan *s, size_t i)
+{
+	uint8_t next = peek(s, i + 1);
+
+	return next == 0 || next == ' ' || next == ';' || next == ')' || next == '|' ||
+	       next == '}' || next == ']';
+}
+
+/* Behind the closing quote of a part of a bare value, or of the text. i: the opening one. */
+static size_t
+quoted_end(const struct scan *s, size_t i)
+{
+	uint8_t quote = s->in.p[i];
+
+	for (i++; i < s->in.n; i++) {
+		if (quote == '"' && s->in.p[i] == '\\')
+			i++;
+		else if (s->in.p[i] == quote)
+			return i + 1;
+	}
+	return s->in.n;
+}
+
+/*
+ * Where a value without quotes that starts at i ends: before a blank that nothing protects, or before the
+ * quote that closes what is around it. What a shell would put together is one value: a\ b, a"b c", $(a b).
+ */
+static size_t
+bare_end(const struct scan *s, size_t i)
+{
+	while (i < s->in.n && s->in.p[i] != ' ') {
+		if (s->in.p[i] == '\\' && !is_quote(peek(s, i + 1)))
+			i += 2;
+		else if (s->in.p[i] == '\\' && closes(s, i + 1))
 			return i;
-		if (quote == 0 && !whole_line && (c == ' ' || c == '&' || c == ';' || c == ','))
+		else if (s->in.p[i] == '\\')
+			i += 2;
+		else if (has_at(s, i, "$("))
+			i = substitution_end(s, i + 2);
+		else if (s->in.p[i] == '`')
+			i = quoted_end(s, i);
+		else if (is_quote(s->in.p[i]) && closes(s, i))
 			return i;
+		else if (is_quote(s->in.p[i]))
+			i = quoted_end(s, i);
+		else
+			i++;
+	}
+	return i < s->in.n ? i : s->in.n;
+}
+
+/* Where a value ends that stands in quotes with so many backslashes before each. */
+static size_t
+inner_end(const struct scan *s, size_t i, uint8_t quote, size_t slashes)
+{
+	size_t run = 0;
+
+	for (; i < s->in.n; i++) {
+		if (has_at(s, i, "$(") && quote == '"') {
+			i = substitution_end(s, i + 2) - 1;
+			run = 0;
+		} else if (s->in.p[i] == quote && run <= slashes) {
+			return i - run;
+		} else {
+			run = s->in.p[i] == '\\' ? run + 1 : 0;
+		}
 	}
 	return i;
 }
 
-/* name=value, name: value, "name": "value", --name value */
+/* The value of a header: to the end of the quotes around it. */
+static size_t
+line_end(const struct scan *s, size_t i)
+{
+	while (i < s->in.n && !is_quote(s->in.p[i]))
+		i++;
+	return i;
+}
+
+/* Behind backslashes and a quote; *ret_quote 0 and i itself when there is none. */
+static size_t
+skip_quote(const struct scan *s, size_t i, uint8_t *ret_quote, size_t *ret_slashes)
+{
+	size_t k = i;
+
+	while (peek(s, k) == '\\')
+		k++;
+	*ret_quote = is_quote(peek(s, k)) ? s->in.p[k] : 0;
+	*ret_slashes = k - i;
+	return *ret_quote != 0 ? k + 1 : i;
+}
+
+/* Blots the value at s->at, with or without quotes around it. */
+static void
+blot_value(struct scan *s, bool header)
+{
+	uint8_t quote;
+	size_t slashes, i = skip_quote(s, s->at, &quote, &slashes);
+
+	copy_to(s, i);
+	if (quote != 0)
+		i = inner_end(s, i, quote, slashes);
+	else
+		i = header ? line_end(s, i) : bare_end(s, i);
+	if (i > s->at)
+		blot_to(s, i);
+}
+
+/* The whole name, or its part behind the last '_'. */
+static bool
+word_tail(const struct scan *s, size_t end, const char *what)
+{
+	size_t n = strlen(what), from = end - n;
+
+	if (end - s->at < n || (from > s->at && lower(s->in.p[from - 1]) != '_'))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (lower(s->in.p[from + i]) != (uint8_t)what[i])
+			return false;
+	return true;
+}
+
+static bool
+names_secret(const struct scan *s, size_t end)
+{
+	for (size_t k = 0; k < ARRAY_LEN(names); k++)
+		if (word_has(s, end, names[k]))
+			return true;
+	for (size_t k = 0; k < ARRAY_LEN(tails); k++)
+		if (word_tail(s, end, tails[k]))
+			return true;
+	return false;
+}
+
+/* name=value, name: value, "name": "value", --name value; the quotes may have backslashes */
 static bool
 take_name(struct scan *s, size_t end)
 {
-	size_t i = is_quote(peek(s, end)) ? end + 1 : end;
-	bool header = false, named = false, option = peek(s, s->at) == '-';
-	uint8_t quote = 0;
+	bool header = false, option = peek(s, s->at) == '-';
+	uint8_t quote;
+	size_t slashes, i;
 
 	for (size_t k = 0; k < ARRAY_LEN(headers) && !header; k++)
 		header = word_has(s, end, headers[k]);
-	for (size_t k = 0; k < ARRAY_LEN(names) && !named; k++)
-		named = word_has(s, end, names[k]);
-	if (!header && !named)
+	if (!header && !names_secret(s, end))
 		return false;
-	i = skip_blanks(s, i);
+	i = skip_blanks(s, skip_quote(s, end, &quote, &slashes));
 	if (peek(s, i) == '=' || peek(s, i) == ':')
 		i = skip_blanks(s, i + 1);
 	else if (!option || i == end)
 		return false;
-	if (is_quote(peek(s, i)))
-		quote = peek(s, i++);
 	copy_to(s, i);
-	i = value_end(s, i, header, quote);
-	if (i > s->at)
-		blot_to(s, i);
+	blot_value(s, header);
 	return true;
 }
 
-/* curl -u name:password */
+/* curl -u name:password, also without the blank */
 static bool
 take_user(struct scan *s, size_t end)
 {
-	size_t value = skip_blanks(s, end), stop, colon;
+	bool glued = !word_is(s, end, "_u") && has_at(s, s->at, "-u");
+	size_t value = glued ? s->at + 2 : skip_blanks(s, end), stop, colon;
 
-	if (!(word_is(s, end, "_u") || word_is(s, end, "__user")) || value == end)
+	if (!glued && !((word_is(s, end, "_u") || word_is(s, end, "__user")) && value > end))
 		return false;
-	stop = value_end(s, value, false, 0);
+	stop = bare_end(s, value);
 	for (colon = value; colon < stop && s->in.p[colon] != ':'; colon++)
 		continue;
 	if (colon == stop)
@@ -282,6 +466,30 @@ take_user(struct scan *s, size_t end)
 	copy_to(s, colon + 1);
 	blot_to(s, stop);
 	return true;
+}
+
+/* mysql -pSECRET, sshpass -p SECRET: only behind the program that means it so */
+static bool
+take_option(struct scan *s, size_t end)
+{
+	size_t value;
+
+	for (size_t i = 0; i < ARRAY_LEN(options); i++) {
+		if (word_is(s, end, options[i].program))
+			s->programs |= 1U << i;
+		if ((s->programs >> i & 1) == 0 || peek(s, s->at) != '-' ||
+			peek(s, s->at + 1) != options[i].letter)
+			continue;
+		value = s->at + 2;
+		if (peek(s, value) == ' ' && options[i].apart)
+			value = skip_blanks(s, value);
+		if (value >= s->in.n || s->in.p[value] == ' ')
+			continue;
+		copy_to(s, value);
+		blot_value(s, false);
+		return true;
+	}
+	return false;
 }
 
 /* ://name:password@ */
@@ -316,7 +524,7 @@ scan(struct scan *s)
 		}
 		end = run(s, s->at, is_word);
 		if (!take_shape(s, end) && !take_scheme(s, end) && !take_user(s, end) &&
-			!take_name(s, end))
+			!take_option(s, end) && !take_name(s, end))
 			copy_to(s, end);
 	}
 }

@@ -5,7 +5,8 @@
  * what is exact. Pure.
  *
  * Blotted out: values of Authorization-like headers, Bearer and Basic tokens, name=value and name: value
- * and --name value where the name speaks of a password, secret, token or key; the user part of URLs;
+ * and --name value where the name speaks of a password, secret, token or key; the user part of URLs; -u name:value;
+ * the password options of some programs;
  * PEM private keys; tokens with the known shapes of AWS, GitHub, Slack, Stripe, OpenAI-like sk-, JWTs and our own dml_
  * and pds_.
  */
