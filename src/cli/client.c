@@ -28,6 +28,21 @@ client_done(struct client *c)
 	json_decref(take_ptr(c->refused));
 }
 
+/* A signal: 0, when the answer is waited for nevertheless; -EINTR. */
+static int
+take_signal(struct client *c, int signal, struct err *err)
+{
+	bool first = c->lingers && c->linger_until == 0;
+
+	c->signalled = signal;
+	if (!first)
+		return err_set(err, -EINTR, "interrupted");
+	c->linger_until = clock_mono_ms() + LIMIT_LINGER_MS;
+	safe_say(
+		"interrupted; waiting for the sandbox under way, to kill it (once more: leave it)");
+	return 0;
+}
+
 int
 client_wait(struct client *c, int fd, short events, uint64_t deadline_ms, struct err *err)
 {
@@ -37,14 +52,18 @@ client_wait(struct client *c, int fd, short events, uint64_t deadline_ms, struct
 
 	for (;;) {
 		uint64_t now = clock_mono_ms();
-		int n = poll(wait, 2, now < deadline_ms ? (int)(deadline_ms - now) : 0);
+		uint64_t until = c->lingers && c->linger_until != 0 && c->linger_until < deadline_ms
+					 ? c->linger_until
+					 : deadline_ms;
+		int n = poll(wait, 2, now < until ? (int)(until - now) : 0);
 
 		if (n < 0 && errno != EINTR)
 			return err_errno(err, "cannot wait");
 		if (n > 0 && wait[1].revents != 0 &&
 			read(c->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-			c->signalled = (int)info.ssi_signo;
-			return err_set(err, -EINTR, "interrupted");
+			if (take_signal(c, (int)info.ssi_signo, err) < 0)
+				return err->code;
+			continue;
 		}
 		if (n > 0 && wait[0].revents != 0)
 			return 0;

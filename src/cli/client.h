@@ -14,6 +14,12 @@ struct client {
 	struct place place;
 	int signals;   /* borrowed signalfd that ends waiting with -EINTR; -1: none */
 	int signalled; /* the signal that did it, or 0 */
+	/*
+	 * What is asked for makes something that only the answer names: the first signal shortens the waiting to
+	 * LIMIT_LINGER_MS, and only a second one ends it.
+	 */
+	bool lingers;
+	uint64_t linger_until; /* CLOCK_MONOTONIC; 0: no signal came yet */
 	struct buf
 		refusal; /* what the daemon said of the last refusal; safe text, may be longer than an err */
 	unsigned refusal_status;

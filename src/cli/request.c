@@ -270,6 +270,44 @@ find_task(struct cli *cli, char ret[static ID_TEXT], struct err *err)
 	return r;
 }
 
+void
+request_kill(struct cli *cli, const char *sandbox)
+{
+	json_t *answer auto_json = NULL;
+	struct err why = {0};
+	char target[128];
+
+	(void)snprintf(target, sizeof(target), "/v1/sandboxes/%s", sandbox);
+	if (client_send(&cli->client, HTTP_DELETE, view_str(target), view_of(NULL, 0), &answer,
+		    &why) < 0 &&
+		(why.code != -EREMOTEIO || cli->client.refusal_status != 404))
+		safe_say("sandbox %s could not be killed (%s); its time to live will end it, or: "
+			 "demilune sandbox kill %s",
+			sandbox, why.text, sandbox);
+}
+
+int
+request_made(struct cli *cli, struct view target, struct view body, json_t **ret,
+	char ret_id[static ID_TEXT], struct err *err)
+{
+	struct client *c = &cli->client;
+	int r;
+
+	c->lingers = true;
+	r = client_send(c, HTTP_POST, target, body, ret, err);
+	c->lingers = false;
+	if (r == 0)
+		r = answer_id(*ret, ID_SANDBOX, ret_id, err);
+	if (c->signalled == 0 || r == -EREMOTEIO)
+		return r;
+	if (r == 0)
+		request_kill(cli, ret_id);
+	else
+		safe_say("a sandbox may be left; its time to live ends it, demilune sandbox list "
+			 "shows it");
+	return err_set(err, -EINTR, "interrupted");
+}
+
 int
 request_sandbox(struct cli *cli, json_t **ret, char ret_id[static ID_TEXT], struct err *err)
 {
@@ -290,10 +328,9 @@ request_sandbox(struct cli *cli, json_t **ret, char ret_id[static ID_TEXT], stru
 	r = request_pairs(&cli->args, OPT_LABEL, "metadata", &o, err);
 	if (r == 0)
 		r = request_end(&o, err);
-	if (r == 0)
-		r = client_send(&cli->client, HTTP_POST, view_str("/v1/sandboxes"), buf_view(&body),
-			ret, err);
-	return r < 0 ? r : answer_id(*ret, ID_SANDBOX, ret_id, err);
+	return r < 0 ? r
+		     : request_made(
+			       cli, view_str("/v1/sandboxes"), buf_view(&body), ret, ret_id, err);
 }
 
 int

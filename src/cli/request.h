@@ -38,7 +38,17 @@ int request_export(
 /* Stores HERE:THERE with the task. */
 int request_input(struct cli *cli, const char *task, const char *files, struct err *err) MUST_CHECK;
 
-/* A sandbox as the options say; with --input or --task for that task. The task that was made for it is not undone. */
+/* Kills a sandbox; what goes wrong is said on standard error, but that it ended already is not wrong. */
+void request_kill(struct cli *cli, const char *sandbox);
+
+/*
+ * Asks for something that makes a sandbox. -EINTR when a signal came meanwhile (see exec_signals): the sandbox is killed, or, when
+ * its name could not be waited for, standard error says that one may be left.
+ */
+int request_made(struct cli *cli, struct view target, struct view body, json_t **ret,
+	char ret_id[static ID_TEXT], struct err *err) MUST_CHECK;
+
+/* A sandbox as the options say; with --input or --task for that task, as request_made. The task that was made for it is not undone. */
 int request_sandbox(
 	struct cli *cli, json_t **ret, char ret_id[static ID_TEXT], struct err *err) MUST_CHECK;
 

@@ -11,23 +11,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-static void
-kill_sandbox(struct cli *cli, const char *sandbox)
-{
-	json_t *answer auto_json = NULL;
-	struct err why = {0};
-	char target[128];
-
-	(void)snprintf(target, sizeof(target), "/v1/sandboxes/%s", sandbox);
-	if (client_send(&cli->client, HTTP_DELETE, view_str(target), view_of(NULL, 0), &answer,
-		    &why) < 0 &&
-		(why.code != -EREMOTEIO || cli->client.refusal_status != 404))
-		(void)fprintf(stderr,
-			"demilune: sandbox %s could not be killed (%s); its time to live will end "
-			"it\n",
-			sandbox, why.text);
-}
-
 /* The command's answer as JSON, with the sandbox and the task in it. */
 static int
 run_json(struct cli *cli, const char *sandbox, json_t *made, struct err *err)
@@ -64,7 +47,7 @@ verb_run(struct cli *cli, struct err *err)
 	if (args_has(&cli->args, OPT_KEEP))
 		(void)fprintf(stderr, "%s\n", sandbox);
 	else
-		kill_sandbox(cli, sandbox);
+		request_kill(cli, sandbox);
 	*err = first;
 	return r;
 }

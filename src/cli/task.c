@@ -186,28 +186,29 @@ verb_task_create(struct cli *cli, struct err *err)
 	return r < 0 ? r : request_print(cli, task, id, err);
 }
 
-/* POST /v1/tasks/ID/what */
+/* "/v1/tasks/ID/what" */
 static int
-task_do(struct cli *cli, const char *what, json_t **ret, struct err *err)
+task_target(struct cli *cli, const char *what, char ret[static 160], struct err *err)
 {
-	char id[ID_TEXT], target[160];
+	char id[ID_TEXT];
 	int r = request_task_id(cli, cli->args.rest[0], id, err);
 
-	if (r < 0)
-		return r;
-	(void)snprintf(target, sizeof(target), "/v1/tasks/%s/%s", id, what);
-	return client_send(&cli->client, HTTP_POST, view_str(target), view_of(NULL, 0), ret, err);
+	if (r == 0)
+		(void)snprintf(ret, 160, "/v1/tasks/%s/%s", id, what);
+	return r;
 }
 
 int
 verb_task_resume(struct cli *cli, struct err *err)
 {
 	json_t *sandbox auto_json = NULL;
-	char id[ID_TEXT];
-	int r = task_do(cli, "resume", &sandbox, err);
+	char id[ID_TEXT], target[160];
+	int r = exec_signals(&cli->client, err);
 
 	if (r == 0)
-		r = answer_id(sandbox, ID_SANDBOX, id, err);
+		r = task_target(cli, "resume", target, err);
+	if (r == 0)
+		r = request_made(cli, view_str(target), view_of(NULL, 0), &sandbox, id, err);
 	return r < 0 ? r : request_print(cli, sandbox, id, err);
 }
 
@@ -215,8 +216,12 @@ int
 verb_task_close(struct cli *cli, struct err *err)
 {
 	json_t *task auto_json = NULL;
-	int r = task_do(cli, "close", &task, err);
+	char target[160];
+	int r = task_target(cli, "close", target, err);
 
+	if (r == 0)
+		r = client_send(
+			&cli->client, HTTP_POST, view_str(target), view_of(NULL, 0), &task, err);
 	if (r < 0)
 		return r;
 	if (args_has(&cli->args, OPT_JSON))

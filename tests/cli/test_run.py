@@ -212,15 +212,51 @@ def test_a_signal_cancels_and_kills(fake: Fake, sent: signal.Signals) -> None:
 
 
 def test_a_signal_during_creation(fake: Fake) -> None:
-    def answer(h: Handler, s: Seen) -> None:
-        time.sleep(2)
-        h.answer(201, {"id": SANDBOX, "task": TASK})
+    """The sandbox under way is waited for and killed; no command runs in it."""
+    fake.sandbox()
+    fake.on("POST", f"/v1/tasks/{TASK}/resume", 201, {"id": SANDBOX})
+    for path, verb in (("/v1/sandboxes", ["run", "x"]), ("/v1/sandboxes", ["sandbox", "create"]),
+                       (f"/v1/tasks/{TASK}/resume", ["task", "resume", TASK])):
+        made = fake.answers["POST", path]
+        fake.on("POST", path, lambda h, s, made=made: (time.sleep(0.7), made(h, s), None)[-1])
+        fake.seen.clear()
+        with fake.start(*verb) as child:
+            fake.wait_for("POST", path)
+            child.send_signal(signal.SIGINT)
+            assert child.wait(timeout=5) == 130
+            assert child.stdout is not None and child.stdout.read() == b""
+        assert [(s.method, s.path) for s in fake.seen] == [("POST", path), ("DELETE", KILL)]
+        fake.on("POST", path, made)
 
-    fake.on("POST", "/v1/sandboxes", answer)
+
+def test_a_second_signal_during_creation_leaves(fake: Fake) -> None:
+    fake.on("POST", "/v1/sandboxes", lambda h, s: time.sleep(20))
     with fake.start("run", "x") as child:
         fake.wait_for("POST", "/v1/sandboxes")
         child.send_signal(signal.SIGINT)
-        assert child.wait(timeout=1.5) == 130
+        assert child.stderr is not None and b"waiting for the sandbox" in child.stderr.readline()
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(timeout=2) == 143
+        assert b"may be left" in child.stderr.read()
+
+
+def test_creation_that_does_not_end_is_left_in_time(fake: Fake) -> None:
+    fake.on("POST", "/v1/sandboxes", lambda h, s: time.sleep(20))
+    with fake.start("run", "x") as child:
+        fake.wait_for("POST", "/v1/sandboxes")
+        began = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        assert child.wait(timeout=15) == 130 and 9 < time.monotonic() - began < 12
+        assert child.stderr is not None and b"may be left" in child.stderr.read()
+
+
+def test_a_signal_before_creation_makes_nothing(fake: Fake) -> None:
+    fake.on("POST", "/v1/tasks", lambda h, s: time.sleep(20))
+    with fake.start("run", "--input", f"{BINARY}:/work/x", "x") as child:
+        fake.wait_for("POST", "/v1/tasks")
+        child.send_signal(signal.SIGINT)
+        assert child.wait(timeout=2) == 130
+    assert [s.path for s in fake.seen] == ["/v1/tasks"]
 
 
 def test_nobody_reads_the_output(fake: Fake) -> None:
