@@ -66,7 +66,7 @@ int
 verb_doctor(struct cli *cli, struct err *err)
 {
 	static const struct table_column columns[] = {{"CHECK", false, 0}, {"STATE", false, 0},
-		{"FOUND", false, 70}, {"FOR, OR WHAT TO DO", false, 0}};
+		{"FOUND", false, 90}, {"FOR, OR WHAT TO DO", false, 0}};
 	bool json = args_has(&cli->args, OPT_JSON), missing = false;
 	json_t *all auto_json = json_array();
 	auto_table struct table t;

@@ -152,14 +152,14 @@ probe_builders(struct cli *cli, char detail[static PROBE_TEXT])
 enum probe_state
 probe_templates(struct cli *cli, char detail[static PROBE_TEXT])
 {
-	const char *state = args_text(&cli->args, OPT_STATE);
+	const char *option = args_text(&cli->args, OPT_STATE), *state = program_state(option);
 	json_t *list auto_json = NULL;
 	struct err err = {0};
 	char path[4096];
 	size_t n = 0;
 	DIR *dir;
 
-	if (state == NULL &&
+	if (option == NULL &&
 		client_get(&cli->client, view_str("/v1/templates"), &list, &err) == 0 &&
 		json_is_array(list)) {
 		n = json_array_size(list);
@@ -167,7 +167,7 @@ probe_templates(struct cli *cli, char detail[static PROBE_TEXT])
 		return n != 0 ? PROBE_OK : PROBE_MISSING;
 	}
 	(void)snprintf(path, sizeof(path), "%s/templates/index",
-		state != NULL ? state : "/var/lib/demilune");
+		state != NULL ? state : PROGRAM_STATE_DIR);
 	dir = opendir(path);
 	if (dir == NULL) {
 		(void)snprintf(detail, PROBE_TEXT, "%.120s: %s", path, strerror(errno));
@@ -183,6 +183,7 @@ probe_templates(struct cli *cli, char detail[static PROBE_TEXT])
 enum probe_state
 probe_daemon(struct cli *cli, char detail[static PROBE_TEXT])
 {
+	const struct place *place = &cli->client.place;
 	json_t *answer auto_json = NULL;
 	struct err err = {0};
 
@@ -190,6 +191,10 @@ probe_daemon(struct cli *cli, char detail[static PROBE_TEXT])
 		(void)snprintf(detail, PROBE_TEXT, "it answers and is ready");
 		return PROBE_OK;
 	}
-	(void)snprintf(detail, PROBE_TEXT, "%.190s", err.text);
+	if (err.code == -ENOENT || err.code == -ECONNREFUSED)
+		(void)snprintf(detail, PROBE_TEXT, "none at %.120s",
+			place->tcp ? place->authority : place->socket);
+	else
+		(void)snprintf(detail, PROBE_TEXT, "%.190s", err.text);
 	return PROBE_MISSING;
 }

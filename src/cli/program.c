@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct {
@@ -63,4 +64,12 @@ program_become(enum program p, char **argv, struct err *err)
 	argv[0] = path;
 	(void)execv(path, argv);
 	return err_errno(err, "cannot start %s", programs[p].file);
+}
+
+const char *
+program_state(const char *option)
+{
+	const char *state = option != NULL ? option : getenv("DEMILUNE_STATE");
+
+	return state != NULL && state[0] != '\0' ? state : NULL;
 }

@@ -21,3 +21,9 @@ int program_find(enum program p, char ret[static PROGRAM_PATH_MAX], struct err *
 
 /* Becomes that program; argv[0] is filled in. Returns only when it failed. */
 int program_become(enum program p, char **argv, struct err *err) MUST_CHECK;
+
+/* The state directory of the host when nobody names another; as in demilune.yaml(5). */
+#define PROGRAM_STATE_DIR "/var/lib/demilune"
+
+/* What --state says or else DEMILUNE_STATE; NULL: neither. */
+const char *program_state(const char *option);

@@ -18,13 +18,18 @@ static int
 hand_over(struct cli *cli, const char *verb, struct err *err)
 {
 	const struct args *a = &cli->args;
+	const char *state = program_state(args_text(a, OPT_STATE));
 	char *argv[WORDS_MAX] = {0};
 	size_t n = 1;
 
+	if (state != NULL) {
+		argv[n++] = (char *)(uintptr_t)args_option(OPT_STATE)->name;
+		argv[n++] = (char *)(uintptr_t)state;
+	}
 	for (size_t i = 0; i < a->n_given; i++) {
 		enum option o = a->given[i].option;
 
-		if (o != OPT_STATE && o != OPT_SOURCE && o != OPT_PLACE)
+		if (o != OPT_SOURCE && o != OPT_PLACE)
 			continue;
 		argv[n++] = (char *)(uintptr_t)args_option(o)->name;
 		argv[n++] = (char *)(uintptr_t)a->given[i].text;

@@ -188,6 +188,12 @@ def test_templates_and_doctor(run: Run, tmp_path: Path) -> None:
                                        "/nonexistent", code=1).stderr
     checks = json.loads(run("doctor", "--json").stdout)
     assert {c["state"] for c in checks if c["needed"]} == {"ok"}
+    assert "says the daemon" in text(run("doctor", DEMILUNE_STATE=str(tmp_path)))
+    assert f"in {state}/templates/index" in text(run("doctor", DEMILUNE_STATE=state, **nowhere))
+    assert f"{tmp_path}/templates/index" in text(run("doctor", "--state", str(tmp_path), code=1))
+    assert "none at /nonexistent" in text(run("doctor", "--state", state, **nowhere))
+    done = run("template", "build", "no-such-template", "--source", "/nonexistent", code=1, DEMILUNE_STATE=str(tmp_path / "s"))
+    assert b"demilune-template" in done.stderr
 
 
 # ---- the shell ----
