@@ -278,3 +278,27 @@ on_input_put(struct request *req, struct err *err)
 	req->ops = &input_ops;
 	return REQUEST_ASK(req, on_input, err, INPUT_OPEN, input_open, m);
 }
+
+static void
+on_input_deleted(void *owner, const struct answer *answer)
+{
+	struct request *req = owner;
+
+	if (!request_refused(req, answer))
+		request_nothing(req);
+}
+
+int
+on_input_delete(struct request *req, struct err *err)
+{
+	struct msg_input_delete m = {.caller = req->caller,
+		.path = request_param(req, "path"),
+		.request_id = view_str(req->id)};
+
+	if (request_id(req, 0, ID_TASK, &m.task, err) < 0)
+		return err->code;
+	if (m.path.n == 0 || m.path.n > PATH_BYTES_MAX)
+		return refuse(
+			err, BAD_REQUEST, "the query must have path=, as the input was stored");
+	return REQUEST_ASK(req, on_input_deleted, err, INPUT_DELETE, input_delete, m);
+}

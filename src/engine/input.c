@@ -5,6 +5,7 @@
 #include "engine/job.h"
 #include "engine/limits.h"
 #include "engine/task.h"
+#include "engine/template.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/hex.h"
@@ -169,10 +170,77 @@ uploads_tick(struct engine *e, uint64_t now_ms)
 
 /* ---- open ---- */
 
+/* Absolute, names a file, no empty part, no "." and no "..". */
 static bool
 path_ok(struct view path)
 {
-	return path.n > 1 && path.n <= 4096 && path.p[0] == '/' && path.p[path.n - 1] != '/';
+	size_t start = 1;
+
+	if (path.n < 2 || path.n > 4096 || path.p[0] != '/')
+		return false;
+	for (size_t i = 1; i <= path.n; i++) {
+		struct view part;
+
+		if (i < path.n && path.p[i] != '/')
+			continue;
+		part = view_of(path.p + start, i - start);
+		if (part.n == 0 || view_is(part, ".") || view_is(part, ".."))
+			return false;
+		start = i + 1;
+	}
+	return true;
+}
+
+static bool
+is_below(struct view path, struct view place)
+{
+	return path.n > place.n && path.p[place.n] == '/' && memcmp(path.p, place.p, place.n) == 0;
+}
+
+/* A sandbox can write below the places of its template only; an input elsewhere would stop its creation. */
+static int
+check_place(struct engine *e, const struct task *t, struct view path, struct err *err)
+{
+	struct template *template;
+	struct view left;
+	int r = path_ok(path) ? template_find(e, view_str(t->template), &template, err)
+			      : REFUSE(err, BAD_REQUEST,
+					"the path of an input must be absolute and name a file, "
+					"without . and ..");
+
+	if (r < 0)
+		return r;
+	for (left = buf_view(&template->places); left.n > 0;) {
+		struct view place = view_str((const char *)left.p);
+
+		if (is_below(path, place))
+			return 0;
+		left = view_skip(left, place.n + 1);
+	}
+	return REFUSE(err, BAD_REQUEST,
+		"an input must lie below one of the places of the template (%.100s, ...)",
+		template->places.n > 0 ? (const char *)template->places.p : "it has none");
+}
+
+/* A file cannot be where another input needs a directory. */
+static int
+check_beside(struct engine *e, const struct id *task, struct view path, struct err *err)
+{
+	auto_query struct query q = query_of(e->store, Q_INPUT_LIST);
+	int r;
+
+	arg_id(&q, task);
+	for (r = query_next(&q, err); r > 0; r = query_next(&q, err)) {
+		struct view other;
+
+		(void)col_u64(&q); /* seq */
+		other = col_view(&q);
+		if (is_below(path, other) || is_below(other, path))
+			return REFUSE(err, CONFLICT,
+				"a stored input is a file where this one needs a directory, or the "
+				"other way round; take that one back first");
+	}
+	return r;
 }
 
 /* Bytes and number of the task's inputs without this path, those under way included. */
@@ -256,9 +324,10 @@ on_input_open(struct engine *e, struct reply to, const struct msg_input_open *m,
 		r = task_find(&t, &p, &m->task, err);
 	if (r == 0)
 		r = task_check_open(&t, err);
-	if (r == 0 && !path_ok(m->path))
-		r = REFUSE(
-			err, BAD_REQUEST, "the path of an input must be absolute and name a file");
+	if (r == 0)
+		r = check_place(e, &t, m->path, err);
+	if (r == 0)
+		r = check_beside(e, &m->task, m->path, err);
 	if (r == 0 && m->mode > 0777)
 		r = REFUSE(err, BAD_REQUEST, "mode: at most 0777");
 	if (r == 0 && e->uploads_n >= LIMIT_UPLOADS)
@@ -343,13 +412,14 @@ record(struct engine *e, struct upload *u, const struct task *t, const uint8_t c
 
 /* What the path had until now; all zero when it had nothing. */
 static int
-before(struct engine *e, const struct upload *u, uint8_t ret[static 32], struct err *err)
+before(struct engine *e, const struct id *task, struct view path, uint8_t ret[static 32],
+	struct err *err)
 {
 	auto_query struct query q = query_of(e->store, Q_INPUT_CONTENT);
 	int r;
 
-	arg_id(&q, &u->task);
-	arg_text(&q, u->path);
+	arg_id(&q, task);
+	arg_view(&q, path);
 	r = query_next(&q, err);
 	if (r > 0)
 		col_digest(&q, ret);
@@ -371,7 +441,9 @@ finish(struct engine *e, struct upload *u, struct err *err)
 	if (r == 0)
 		r = task_check_open(&t, err);
 	if (r == 0)
-		r = before(e, u, old, err);
+		r = check_beside(e, &u->task, view_str(u->path), err); /* stored meanwhile */
+	if (r == 0)
+		r = before(e, &u->task, view_str(u->path), old, err);
 	if (r < 0)
 		return r;
 	r = keep(e, u, content, err);
@@ -486,6 +558,71 @@ on_input_close(struct engine *e, struct reply to, const struct msg_input_close *
 	if (r < 0)
 		upload_free(e, u);
 	return r;
+}
+
+/* ---- delete ---- */
+
+static void
+put_deleted(struct canon_writer *w, const void *arg)
+{
+	put_path(w, "path", *(const struct view *)arg);
+}
+
+static int
+record_delete(struct engine *e, const struct task *t, const struct principal *p,
+	const struct msg_input_delete *m, struct err *err)
+{
+	const struct audit_event ev = {.event = "input.delete",
+		.tenant = t->tenant,
+		.task = &t->id,
+		.who = p,
+		.request_id = m->request_id,
+		.data = put_deleted,
+		.arg = &m->path};
+	auto_tx struct tx tx = {0};
+	int r = tx_begin(&tx, e->store, err);
+
+	if (r < 0)
+		return r;
+	{
+		auto_query struct query q = query_of(e->store, Q_INPUT_DELETE);
+
+		arg_id(&q, &t->id);
+		arg_view(&q, m->path);
+		r = query_run(&q, err);
+	}
+	if (r == 0)
+		r = audit_append(e, &ev, err);
+	return r == 0 ? tx_commit(&tx, err) : r;
+}
+
+int
+on_input_delete(
+	struct engine *e, struct reply to, const struct msg_input_delete *m, struct err *err)
+{
+	auto_task struct task t;
+	struct principal p;
+	uint8_t old[32] = {0};
+	int r;
+
+	task_init(&t, e);
+	r = caller_find(e, &m->caller, &p, err);
+	if (r == 0)
+		r = task_find(&t, &p, &m->task, err);
+	if (r == 0 && t.closed_ms != 0)
+		r = REFUSE(err, CONFLICT, "the task is closed; the bytes of its inputs are gone");
+	if (r == 0)
+		r = before(e, &m->task, m->path, old, err);
+	if (r == 0 && digest_is_zero(old))
+		r = REFUSE(err, NOT_FOUND, "the task has no such input");
+	if (r == 0)
+		r = record_delete(e, &t, &p, m, err);
+	if (r < 0)
+		return r;
+	drop(e, old);
+	store_sync(e->store);
+	REPLY(e, to, DONE, done, {0});
+	return 0;
 }
 
 /* ---- list and feed ---- */

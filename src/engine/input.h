@@ -24,6 +24,8 @@ int on_input_close(struct engine *e, struct reply to, const struct msg_input_clo
 	struct err *err) MUST_CHECK;
 int on_input_list(struct engine *e, struct reply to, const struct msg_input_list *m,
 	struct err *err) MUST_CHECK;
+int on_input_delete(struct engine *e, struct reply to, const struct msg_input_delete *m,
+	struct err *err) MUST_CHECK;
 
 /* The next stored input into a sandbox that is being created: 1 one is on its way, 0 there is none left. */
 int input_feed_next(struct sandbox *s, struct err *err) MUST_CHECK;

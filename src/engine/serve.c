@@ -94,6 +94,7 @@ REQUEST(task_resume)
 REQUEST(input_open)
 REQUEST(input_close)
 REQUEST(input_list)
+REQUEST(input_delete)
 REQUEST(template_list)
 REQUEST(template_get)
 REQUEST(audit_read)
@@ -127,6 +128,7 @@ static const struct ipc_row api_rows[] = {
 	IPC_ROW(INPUT_OPEN, IN(API_LIVE), on_input_open),
 	IPC_ROW(INPUT_CLOSE, IN(API_LIVE), on_input_close),
 	IPC_ROW(INPUT_LIST, IN(API_LIVE), on_input_list),
+	IPC_ROW(INPUT_DELETE, IN(API_LIVE), on_input_delete),
 	IPC_ROW(TEMPLATE_LIST, IN(API_LIVE), on_template_list),
 	IPC_ROW(TEMPLATE_GET, IN(API_LIVE), on_template_get),
 	IPC_ROW(AUDIT_READ, IN(API_LIVE), on_audit_read),

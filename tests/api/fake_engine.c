@@ -583,6 +583,20 @@ HANDLER(input_list)
 	return 0;
 }
 
+HANDLER(input_delete)
+{
+	struct fake *f = peer->owner;
+
+	(void)err;
+	if (!known(peer, in->tag, &m->caller))
+		return 0;
+	for (size_t i = 0; i < FAKE_INPUTS; i++)
+		if (f->inputs[i].used && view_is(m->path, f->inputs[i].path))
+			f->inputs[i].used = false;
+	IPC_SEND(peer, in->tag, DONE, done, {0});
+	return 0;
+}
+
 static void
 template_row(struct ipc_peer *peer, uint64_t tag)
 {
@@ -658,6 +672,7 @@ static const struct ipc_row rows[] = {
 #include "src/api/ask.def"
 #undef ASK
 	IPC_ROW(INPUT_CLOSE, IN_ANY, on_input_close),
+	IPC_ROW(INPUT_DELETE, IN_ANY, on_input_delete),
 };
 
 static void

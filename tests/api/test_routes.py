@@ -302,6 +302,8 @@ def test_tasks(api: Api) -> None:
     put = api.ask("PUT", path + "/inputs?path=/workspace/in.bin&mode=600", data)
     assert put.status == 201 and put.json["size"] == 200000
     assert "/workspace/in.bin" in [i["path"] for i in api.ask("GET", path + "/inputs").json["items"]]
+    assert api.ask("DELETE", path + "/inputs?path=/workspace/in.bin").status == 204
+    assert api.ask("DELETE", path + "/inputs").status == 400
     assert api.ask("POST", path + "/resume").status == 201
     assert api.ask("POST", path + "/close").json["state"] == "closed"
 

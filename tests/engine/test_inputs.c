@@ -87,6 +87,74 @@ test_no_more_than_needed(void **state)
 	ANSWER(p, END, end, end);
 }
 
+/* A path at which no sandbox could be made is not taken. */
+static void
+test_places(void **state)
+{
+	static const char *const bad[] = {"/etc/x", "/workspace", "/workspace/", "/workspaces/x",
+		"/workspace/../etc/x", "/workspace/..", "/workspace/./x", "/workspace//x",
+		"//workspace/x", "/", "", "workspace/x", "/tmp"};
+	struct play *p = *state;
+	struct id task = play_task(p, "acme");
+	struct msg_input_row row;
+
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		ASK(p, INPUT_OPEN, input_open,
+			{.caller = as_root, .task = task, .path = view_str(bad[i])});
+		play_refused(p, ERROR_BAD_REQUEST);
+	}
+	play_input(p, &task, "/tmp/..a", "x", &row);
+	play_input(p, &task, "/workspace/a/b", "x", &row);
+	ASK(p, INPUT_OPEN, input_open,
+		{.caller = as_root, .task = task, .path = view_str("/workspace/a")});
+	play_refused(p, ERROR_CONFLICT);
+	ASK(p, INPUT_OPEN, input_open,
+		{.caller = as_root, .task = task, .path = view_str("/workspace/a/b/c")});
+	play_refused(p, ERROR_CONFLICT);
+	play_input(p, &task, "/workspace/a/c", "x", &row);
+}
+
+static void
+test_delete(void **state)
+{
+	struct play *p = *state;
+	struct id task = play_task(p, "acme"), other = play_task(p, "acme");
+	struct msg_input_row row;
+
+	play_input(p, &task, "/workspace/a", "Hello", &row);
+	play_input(p, &other, "/workspace/a", "Hello", &row);
+	for (int i = 0; i < 2; i++) {
+		ASK(p, INPUT_DELETE, input_delete,
+			{.caller = as_root,
+				.task = task,
+				.path = view_str("/workspace/a"),
+				.request_id = view_str("req-delete")});
+		if (i > 0) {
+			play_refused(p, ERROR_NOT_FOUND);
+			break;
+		}
+		ANSWER(p, DONE, done, done);
+	}
+	assert_int_equal(stored(p), 1); /* the other task's */
+	ASK(p, INPUT_LIST, input_list, {.caller = as_root, .task = task});
+	ANSWER(p, END, end, none);
+	(void)play_audit(p, &task);
+	assert_int_equal(play_events(p, "input.delete"), 1);
+	assert_true(play_record(p, "input.delete", "\"path\":\"/workspace/a\""));
+	assert_true(play_record(p, "input.delete", "req-delete"));
+	play_input(p, &task, "/workspace/b", "its own", &row);
+	assert_int_equal(stored(p), 2);
+	ASK(p, INPUT_DELETE, input_delete,
+		{.caller = as_root, .task = task, .path = view_str("/workspace/b")});
+	ANSWER(p, DONE, done, own);
+	assert_int_equal(stored(p), 1);
+	close_task(p, &other);
+	ASK(p, INPUT_DELETE, input_delete,
+		{.caller = as_root, .task = other, .path = view_str("/workspace/a")});
+	play_refused(p, ERROR_CONFLICT);
+	assert_int_equal(stored(p), 0);
+}
+
 /* What an engine that died left behind goes at the next start; what is needed stays. */
 static void
 test_sweep(void **state)
@@ -115,6 +183,8 @@ main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(no_more_than_needed),
+		TEST(places),
+		TEST(delete),
 		TEST(sweep),
 	};
 

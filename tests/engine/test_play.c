@@ -572,17 +572,17 @@ test_inputs_resume(void **state)
 			.ttl_ms = 77000,
 			.labels = view_of("ticket\00048221\0", 13)});
 	ANSWER(p, TASK_ROW, task_row, task);
-	play_input(p, &task.task, "/work/a.eml", "Hello", &row);
+	play_input(p, &task.task, "/workspace/a.eml", "Hello", &row);
 	sha256_of(view_str("Hello"), digest);
 	assert_memory_equal(row.content, digest, 32);
-	play_input(p, &task.task, "/work/b.csv", "1;2;3", &row);
-	play_input(p, &task.task, "/work/a.eml", "Hello again", &row); /* replaces the first */
+	play_input(p, &task.task, "/workspace/b.csv", "1;2;3", &row);
+	play_input(p, &task.task, "/workspace/a.eml", "Hello again", &row); /* replaces the first */
 	for (int round = 0; round < 2; round++) {
 		ASK(p, TASK_RESUME, task_resume, {.caller = as_root, .task = task.task});
 		int relay = play_spawn(p, &sandbox);
-		take_input(p, relay, "/work/a.eml", "Hello again");
+		take_input(p, relay, "/workspace/a.eml", "Hello again");
 		play_want_silence(p, p->api, 50); /* not ready before all are written */
-		take_input(p, relay, "/work/b.csv", "1;2;3");
+		take_input(p, relay, "/workspace/b.csv", "1;2;3");
 		ANSWER(p, SANDBOX_ROW, sandbox_row, made);
 		assert_int_equal(made.state, SANDBOX_STATE_RUNNING);
 		assert_int_equal(made.ttl_ms, 77000);
@@ -591,7 +591,7 @@ test_inputs_resume(void **state)
 	}
 	ASK(p, INPUT_LIST, input_list, {.caller = as_root, .task = task.task});
 	ANSWER(p, INPUT_ROW, input_row, one);
-	assert_true(view_is(one.path, "/work/a.eml"));
+	assert_true(view_is(one.path, "/workspace/a.eml"));
 	ANSWER(p, INPUT_ROW, input_row, two);
 	ANSWER(p, END, end, end);
 	ASK(p, TASK_CLOSE, task_close, {.caller = as_root, .task = task.task});
@@ -616,7 +616,7 @@ test_input_changed(void **state)
 	ASK(p, TASK_CREATE, task_create,
 		{.caller = as_root, .tenant = view_str("acme"), .template = view_str("python")});
 	ANSWER(p, TASK_ROW, task_row, task);
-	play_input(p, &task.task, "/work/a", "Hello", &row);
+	play_input(p, &task.task, "/workspace/a", "Hello", &row);
 	ASK(p, TASK_RESUME, task_resume, {.caller = as_root, .task = task.task});
 	int relay = play_spawn(p, &sandbox);
 	WANT(p, relay, JOB_START, job_start, start);

@@ -102,6 +102,7 @@ test_every_request(void **state)
 		DENIED(TASK_RESUME, task_resume);
 		DENIED(INPUT_OPEN, input_open);
 		DENIED(INPUT_LIST, input_list);
+		DENIED(INPUT_DELETE, input_delete);
 		DENIED(TEMPLATE_LIST, template_list);
 		DENIED(TEMPLATE_GET, template_get);
 		DENIED(AUDIT_READ, audit_read);
@@ -145,6 +146,7 @@ test_isolation(void **state)
 	UNSEEN(TASK_RESUME, task_resume, .task = task);
 	UNSEEN(INPUT_OPEN, input_open, .task = task, .path = view_str("/a"));
 	UNSEEN(INPUT_LIST, input_list, .task = task);
+	UNSEEN(INPUT_DELETE, input_delete, .task = task, .path = view_str("/workspace/a"));
 	UNSEEN(AUDIT_READ, audit_read, .name = view_str(name));
 	UNSEEN(AUDIT_READ, audit_read, .name = view_str("48221"));
 	UNSEEN(AUDIT_READ, audit_read, .name = view_str("host"));
@@ -492,24 +494,29 @@ test_inputs(void **state)
 	INPUT_REFUSED(ERROR_BAD_REQUEST, .path = view_str(""));
 	INPUT_REFUSED(ERROR_BAD_REQUEST, .path = view_str("a"));
 	INPUT_REFUSED(ERROR_BAD_REQUEST, .path = view_str("/a/"));
-	INPUT_REFUSED(ERROR_BAD_REQUEST, .path = view_str("/a"), .mode = 04755);
-	INPUT_REFUSED(ERROR_TOO_LARGE, .path = view_str("/a"), .size_bytes = (1 << 20) + 1);
-	INPUT_REFUSED(ERROR_TOO_LARGE, .path = view_str("/a"), .size_bytes = UINT64_MAX);
+	INPUT_REFUSED(ERROR_BAD_REQUEST, .path = view_str("/workspace/a"), .mode = 04755);
+	INPUT_REFUSED(
+		ERROR_TOO_LARGE, .path = view_str("/workspace/a"), .size_bytes = (1 << 20) + 1);
+	INPUT_REFUSED(ERROR_TOO_LARGE, .path = view_str("/workspace/a"), .size_bytes = UINT64_MAX);
 	/* Room that another upload has taken already. */
 	ASK(p, INPUT_OPEN, input_open,
 		{.caller = as_root,
 			.task = task.task,
-			.path = view_str("/a"),
+			.path = view_str("/workspace/a"),
 			.size_bytes = 1 << 19});
 	ANSWER(p, INPUT_FILE, input_file, first);
 	uint64_t first_tag = p->tag;
-	INPUT_REFUSED(ERROR_TOO_LARGE, .path = view_str("/b"), .size_bytes = (1 << 19) + 1);
+	INPUT_REFUSED(
+		ERROR_TOO_LARGE, .path = view_str("/workspace/b"), .size_bytes = (1 << 19) + 1);
 	/* Not what was announced; given up; a tag that nobody opened. */
 	SAY_TAG(p->api, first_tag, INPUT_CLOSE, input_close, -1, {.complete = true});
 	WANT(p, p->api, REFUSED, refused, m);
 	assert_int_equal(m.error, ERROR_BAD_REQUEST);
 	ASK(p, INPUT_OPEN, input_open,
-		{.caller = as_root, .task = task.task, .path = view_str("/a"), .size_bytes = 3});
+		{.caller = as_root,
+			.task = task.task,
+			.path = view_str("/workspace/a"),
+			.size_bytes = 3});
 	ANSWER(p, INPUT_FILE, input_file, second);
 	SAY_TAG(p->api, p->tag, INPUT_CLOSE, input_close, -1, {.complete = false});
 	play_refused(p, ERROR_BAD_REQUEST);

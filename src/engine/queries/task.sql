@@ -61,6 +61,9 @@ SELECT seq, path, mode, size_bytes, content FROM input WHERE task = ? AND seq > 
 -- INPUT_SUM: bytes and number without this path
 SELECT coalesce(sum(size_bytes), 0), count(*) FROM input WHERE task = ? AND path <> ?;
 
+-- INPUT_DELETE: it is taken back
+DELETE FROM input WHERE task = ? AND path = ?;
+
 -- INPUT_CONTENT: what is stored under this path
 SELECT content FROM input WHERE task = ? AND path = ?;
 
