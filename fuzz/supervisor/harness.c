@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 static void
 journal(struct view text)
 {
-	struct journal_found f = {0};
+	struct journal_held f = {0};
 	struct err err;
 
 	if (journal_parse(text, &f, &err) < 0)
@@ -25,7 +25,9 @@ journal(struct view text)
 		for (size_t k = 0; k < i; k++)
 			must(strcmp(f.entries[i].name, f.entries[k].name) != 0);
 	}
-	journal_found_done(&f);
+	for (size_t i = 0; i < f.nparents; i++)
+		must(f.parents[i][0] == '/' && strstr(f.parents[i], "/../") == NULL);
+	journal_held_done(&f);
 }
 
 static void

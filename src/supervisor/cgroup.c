@@ -13,7 +13,9 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 enum { PERIOD_US = 100000, FILE_MAX_BYTES = 65536 };
 
@@ -478,46 +480,97 @@ cgroup_kill(const struct cgroups *c, const char *name)
 
 /* ---- what an earlier run left ---- */
 
-static unsigned
-parent_sweep(const struct hierarchy *h, const char *parent)
+int
+cgroup_parent_path(
+	const struct cgroups *c, size_t i, const char *tag, char *ret, size_t n, struct err *err)
 {
-	auto_fd int dir = openat(h->own, parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *list;
+	char link[64], name[CGROUP_NAME + 16];
+	ssize_t r;
+
+	parent_name(tag, name, sizeof(name));
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", c->h[i].own);
+	r = readlink(link, ret, n);
+	if (r < 0)
+		return err_errno(err, "%s", link);
+	if ((size_t)r + strlen(name) + 2 > n)
+		return err_set(err, -ENAMETOOLONG, "our control group has too long a path");
+	if (r == 1)
+		r = 0; /* "/" */
+	(void)snprintf(ret + r, n - (size_t)r, "/%s", name);
+	return 0;
+}
+
+/* 1 or 2, or 0: the directory is not part of a hierarchy. */
+static int
+version_of(int dir)
+{
+	struct statfs fs;
+
+	if (fstatfs(dir, &fs) < 0)
+		return 0;
+	return fs.f_type == CGROUP2_SUPER_MAGIC ? 2 : fs.f_type == CGROUP_SUPER_MAGIC;
+}
+
+/* There is no such group: true if its hierarchy is mounted there, so that we would see it. */
+static bool
+hierarchy_seen(const char *path)
+{
+	auto_free char *up = strdup(path);
+	char *cut;
+
+	while (up != NULL && (cut = strrchr(up, '/')) != NULL && cut != up) {
+		*cut = '\0';
+		auto_fd int dir = open(up, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		if (dir >= 0)
+			return version_of(dir) != 0;
+		if (errno != ENOENT)
+			return false;
+	}
+	return false;
+}
+
+/* The groups in it that are still there. */
+static unsigned
+children_sweep(int dir, int version)
+{
+	DIR *list = fdopendir(dir);
 	struct dirent *entry;
 	unsigned left = 0;
 
-	if (dir < 0)
-		return 0;
-	list = fdopendir(dir);
-	if (list == NULL)
+	if (list == NULL) {
+		(void)close(dir); /* only read */
 		return 1;
+	}
 	while ((entry = readdir(list)) != NULL) {
-		if (entry->d_type != DT_DIR || entry->d_name[0] == '.' ||
-			strlen(entry->d_name) >= CGROUP_NAME)
+		if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
 			continue;
-		group_kill(dir, entry->d_name, h->version);
+		if (strlen(entry->d_name) < CGROUP_NAME)
+			group_kill(dir, entry->d_name, version);
 		if (unlinkat(dir, entry->d_name, AT_REMOVEDIR) < 0)
 			left++;
 	}
-	(void)take_fd(&dir);
 	(void)closedir(list); /* only read */
-	if (left == 0 && unlinkat(h->own, parent, AT_REMOVEDIR) < 0)
-		left++;
 	return left;
 }
 
 unsigned
-cgroups_sweep(const struct cgroups *c, const char *tag)
+cgroup_parent_sweep(const char *path)
 {
-	char name[CGROUP_NAME + 16], host[CGROUP_NAME + 32];
-	unsigned left = 0;
+	auto_fd int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_free char *host = malloc(strlen(path) + sizeof(".host"));
+	int version = dir < 0 ? 0 : version_of(dir);
+	unsigned left;
 
-	parent_name(tag, name, sizeof(name));
-	(void)snprintf(host, sizeof(host), "%s.host", name);
-	for (size_t i = 0; i < c->n; i++) {
-		left += parent_sweep(&c->h[i], name);
-		(void)unlinkat(c->h[i].own, host, AT_REMOVEDIR); /* most have none */
-	}
+	if (dir < 0)
+		return errno == ENOENT && hierarchy_seen(path) ? 0 : 1;
+	if (version == 0 || host == NULL)
+		return 1;
+	left = children_sweep(take_fd(&dir), version);
+	if (left == 0 && rmdir(path) < 0)
+		left++;
+	(void)snprintf(host, strlen(path) + sizeof(".host"), "%s.host", path);
+	(void)rmdir(host); /* most have none */
 	return left;
 }
 

@@ -56,8 +56,15 @@ int cgroups_begin(struct cgroups *c, const char *tag, struct err *err) MUST_CHEC
 /* Removes the parents (all groups must be gone) and closes. */
 void cgroups_end(struct cgroups *c);
 
-/* Kills and removes what a run with this tag left. The number of groups that are still there. */
-unsigned cgroups_sweep(const struct cgroups *c, const char *tag);
+/* The path of the parent that cgroups_begin() makes in the i-th hierarchy, as /proc/self/mountinfo sees it. */
+int cgroup_parent_path(const struct cgroups *c, size_t i, const char *tag, char *ret, size_t n,
+	struct err *err) MUST_CHECK;
+
+/*
+ * Kills and removes what an earlier run left below such a path, and the parent itself. The number of groups that are
+ * still there; a path that leads to no hierarchy now counts as one: not known is not zero.
+ */
+unsigned cgroup_parent_sweep(const char *path);
 
 /* The version that does the memory limit. */
 int cgroups_version(const struct cgroups *c);

@@ -132,7 +132,7 @@ run(struct supervisor *sv)
 	ev_signal_stop(sv->loop, &sv->interrupt);
 	ev_timer_stop(sv->loop, &sv->stop_timer);
 	loop_free(sv->loop);
-	start_undo(sv, clean);
+	start_undo(sv);
 	log_line("down, %s", clean ? "nothing is left" : "the next start takes down what is left");
 }
 
@@ -181,7 +181,7 @@ main(int argc, char **argv)
 	if (start_config(&sv, options.config, &err) < 0)
 		log_exit(EXIT_CONFIG, "%s", err.text);
 	if (start_dirs(&sv, &err) < 0 || start_host(&sv, &err) < 0) {
-		start_undo(&sv, false);
+		start_undo(&sv);
 		log_exit(1, "%s", err.text);
 	}
 	run(&sv);

@@ -9,6 +9,7 @@
 #include "supervisor/dev.h"
 #include "supervisor/limits.h"
 #include "supervisor/mount.h"
+#include "supervisor/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -186,19 +187,43 @@ pause_ms(long ms)
 	(void)nanosleep(&t, NULL); /* shorter does no harm */
 }
 
-/* Ends what the journal of an earlier run names, and notes it for the engine. The number of groups still there. */
+/* One look at every parent; those of which nothing is left are forgotten. The number of groups still there. */
 static unsigned
-reconcile(struct supervisor *sv, const struct journal_found *found)
+parents_sweep(struct journal_held *h)
+{
+	unsigned left = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < h->nparents; i++) {
+		unsigned here = cgroup_parent_sweep(h->parents[i]);
+
+		left += here;
+		if (here != 0)
+			h->parents[n++] = h->parents[i];
+		else
+			free(take_ptr(h->parents[i]));
+	}
+	h->nparents = n;
+	return left;
+}
+
+/*
+ * Ends what the journal of an earlier run names, and notes it for the engine; *held is empty when nothing is left.
+ * Nothing outlives the kernel that ran it: after a start of the machine there is nothing to look for.
+ */
+static void
+reconcile(struct supervisor *sv, struct journal_held *held, const char *boot)
 {
 	uint64_t began = clock_mono_us();
-	unsigned left = cgroups_sweep(&sv->cgroups, found->tag);
+	bool same = strcmp(held->boot, boot) == 0;
+	unsigned left = same ? parents_sweep(held) : 0;
 
 	while (left != 0 && clock_mono_us() - began < LIMIT_RECONCILE_MS * 1000) {
 		pause_ms(2);
-		left = cgroups_sweep(&sv->cgroups, found->tag);
+		left = parents_sweep(held);
 	}
-	for (size_t i = 0; i < found->n; i++) {
-		const struct journal_entry *e = &found->entries[i];
+	for (size_t i = 0; i < held->n; i++) {
+		const struct journal_entry *e = &held->entries[i];
 
 		if (!e->named)
 			continue;
@@ -208,41 +233,59 @@ reconcile(struct supervisor *sv, const struct journal_found *found)
 				.journal = left != 0,
 				.teardown_us = (uint32_t)(clock_mono_us() - began)}};
 	}
-	if (found->n != 0)
+	if (held->n != 0)
 		log_line("%zu sandboxes and spares of an earlier run were taken down, %u control "
 			 "groups are left",
-			found->n, left);
-	return left;
+			held->n, left);
+	if (left == 0)
+		journal_held_done(held);
+}
+
+static int
+boot_read(char *ret, size_t n, struct err *err)
+{
+	char room[64];
+	struct view text, line;
+
+	if (text_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", room, sizeof(room), &text) < 0 ||
+		!text_line(&text, &line) || line.n == 0 || line.n >= n)
+		return err_set(err, -EIO, "the boot id of the kernel cannot be read");
+	(void)snprintf(ret, n, "%.*s", VIEW_ARGS(line));
+	return 0;
 }
 
 /*
- * Where something is left, its entries stay in the journal, its uid ranges stay taken, and the run goes on under the
- * same tag, so that the next start finds it again.
+ * Where something is left, its entries and the paths of its parents stay in the journal and its uid ranges stay taken,
+ * so that the next start finds it again.
  */
 static int
 journal_start(struct supervisor *sv, struct err *err)
 {
-	struct journal_found found = {0};
-	unsigned left = 0;
-	int r = journal_read(sv->state, &found, err);
+	struct journal_held held = {0};
+	char boot[JOURNAL_BOOT], path[JOURNAL_PATH + 1];
+	int r = boot_read(boot, sizeof(boot), err);
 
+	if (r == 0)
+		r = journal_read(sv->state, &held, err);
 	if (r < 0)
 		return r;
-	sv->leftovers = calloc(found.n + 1, sizeof(*sv->leftovers));
+	sv->leftovers = calloc(held.n + 1, sizeof(*sv->leftovers));
 	if (sv->leftovers == NULL)
 		r = err_set(err, -ENOMEM, "no memory");
-	if (r == 0 && found.tag[0] != '\0')
-		left = reconcile(sv, &found);
-	if (left == 0)
-		found.n = 0;
-	else
-		(void)snprintf(sv->tag, sizeof(sv->tag), "%s", found.tag);
-	for (size_t i = 0; i < found.n; i++)
-		if (found.entries[i].slot < sv->slots.n)
-			sv->slots.used[found.entries[i].slot] = 1;
+	if (r == 0 && held.boot[0] != '\0')
+		reconcile(sv, &held, boot);
+	for (size_t i = 0; i < held.n; i++)
+		if (held.entries[i].slot < sv->slots.n)
+			sv->slots.used[held.entries[i].slot] = 1;
+	(void)snprintf(held.boot, sizeof(held.boot), "%s", boot);
+	for (size_t i = 0; r == 0 && i < sv->cgroups.n; i++) {
+		r = cgroup_parent_path(&sv->cgroups, i, sv->tag, path, sizeof(path), err);
+		if (r == 0)
+			r = journal_held_parent(&held, path, err);
+	}
 	if (r == 0)
-		r = journal_begin(&sv->journal, sv->state, sv->tag, found.entries, found.n, err);
-	journal_found_done(&found);
+		r = journal_begin(&sv->journal, sv->state, &held, err);
+	journal_held_done(&held);
 	return r;
 }
 
@@ -292,11 +335,11 @@ stage_remove(struct supervisor *sv)
 }
 
 void
-start_undo(struct supervisor *sv, bool clean)
+start_undo(struct supervisor *sv)
 {
 	if (sv->cgroups.n != 0)
 		cgroups_end(&sv->cgroups);
-	journal_end(&sv->journal, clean);
+	journal_end(&sv->journal);
 	slots_done(&sv->slots);
 	free(take_ptr(sv->leftovers));
 	close_kept(&sv->sandboxes.agent);

@@ -16,5 +16,5 @@ int start_dirs(struct supervisor *sv, struct err *err) MUST_CHECK;
 /* Own mount namespace, device tree, control groups, uid ranges, descriptors; takes down what an earlier run left. */
 int start_host(struct supervisor *sv, struct err *err) MUST_CHECK;
 
-/* Undoes start_dirs and start_host as far as they went. `clean`: no sandbox is left. */
-void start_undo(struct supervisor *sv, bool clean);
+/* Undoes start_dirs and start_host as far as they went. */
+void start_undo(struct supervisor *sv);

@@ -23,7 +23,7 @@ struct supervisor {
 	struct ev_loop *loop; /* owned */
 	struct settings settings;
 	uint8_t boot[SHA256_BYTES]; /* random, of this run */
-	char tag[JOURNAL_TAG];
+	char tag[17];               /* of the parents of its control groups */
 	int state, run, stage,
 		templates_dir;     /* owned: directories; templates_dir is handed to templates */
 	int lock, run_lock, local; /* owned: lock files, listening socket */

@@ -23,6 +23,7 @@ struct rig {
 	char tags[32][16]; /* of the supervisors that ran: names of their control groups */
 	size_t ntags;
 	uint8_t image[32]; /* digest of the test's template */
+	bool aside; /* the supervisor starts in a control group of its own, not in the test's */
 };
 
 struct box {
@@ -35,6 +36,7 @@ struct box {
 
 /* Makes directory, template image and default settings; starts nothing. */
 void rig_init(struct rig *r);
+/* Ends and removes all of it, also what a test that failed left: control groups too. */
 void rig_done(struct rig *r);
 
 /* Starts the supervisor; waits for its engine's call. `extra`: more arguments, NULL-terminated, may be NULL. */

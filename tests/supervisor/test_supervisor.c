@@ -959,6 +959,112 @@ test_supervisor_killed(void **state)
 	down();
 }
 
+static void
+journal_write(const char *text)
+{
+	char path[300];
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "%s/journal", rig.settings.state_dir);
+	f = fopen(path, "we");
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+/*
+ * The next supervisor runs in another control group, as a unit does that is started by hand, and below which its
+ * predecessor's are not: it finds and removes what that left.
+ */
+static void
+test_killed_elsewhere(void **state)
+{
+	struct box b;
+
+	(void)state;
+	rig.aside = true;
+	up();
+	rig_spawn(&rig, &b);
+	assert_int_equal(kill((pid_t)b.facts.host_pid, SIGSTOP), 0);
+	assert_int_equal(box_say(&b, "no-death-signal").code, -9);
+	assert_int_equal(kill((pid_t)b.facts.host_pid, SIGCONT), 0);
+	assert_int_equal(recv(b.channel, &(char[64]){0}, 64, 0) > 0, 1);
+	rig_kill(&rig);
+	pause_ms(100);
+	assert_true(process_lives((pid_t)b.facts.host_pid));
+	assert_true(host_look(&rig).groups > before.groups);
+	rig.aside = false;
+	rig_start(&rig);
+	rig_greeting(&rig, &greeting);
+	assert_int_equal(greeting.nleft, 1);
+	proof_is_zero(&greeting.left[0].proof);
+	assert_false(process_lives((pid_t)b.facts.host_pid));
+	box_close(&b);
+	down();
+}
+
+/* A journal whose hierarchies are not where it says: what is not known is not zero, and stays for the next start. */
+static void
+test_killed_unknown(void **state)
+{
+	static char text[8192], other[8192];
+	char journal[300], *at;
+	struct box b;
+	FILE *f;
+
+	(void)state;
+	up();
+	rig_spawn(&rig, &b);
+	rig_kill(&rig);
+	box_close(&b);
+	(void)snprintf(journal, sizeof(journal), "%s/journal", rig.settings.state_dir);
+	f = fopen(journal, "re");
+	assert_non_null(f);
+	assert_true(fread(text, 1, sizeof(text) - 1, f) > 0);
+	assert_int_equal(fclose(f), 0);
+	at = strstr(text, "\n+ ");
+	assert_non_null(at);
+	(void)snprintf(
+		other, sizeof(other), "%.*s\n@ /nowhere/demilune-0%s", (int)(at - text), text, at);
+	journal_write(other);
+	rig_start(&rig);
+	rig_greeting(&rig, &greeting);
+	assert_int_equal(greeting.nleft, 1);
+	assert_int_equal(greeting.left[0].proof.cgroups, 1);
+	assert_int_equal(greeting.left[0].proof.journal, 1);
+	rig_stop(&rig);
+	/* The next one still knows of it; there the hierarchy can be seen, and the group is not in it. */
+	f = fopen(journal, "re");
+	assert_non_null(f);
+	memset(text, 0, sizeof(text));
+	assert_true(fread(text, 1, sizeof(text) - 1, f) > 0);
+	assert_int_equal(fclose(f), 0);
+	at = strstr(text, "@ /nowhere/demilune-0\n");
+	assert_non_null(at);
+	(void)snprintf(other, sizeof(other), "%.*s@ /sys/fs/cgroup/pids/demilune-0%s",
+		(int)(at - text), text, at + strlen("@ /nowhere/demilune-0"));
+	journal_write(other);
+	rig_start(&rig);
+	rig_greeting(&rig, &greeting);
+	assert_int_equal(greeting.nleft, 1);
+	proof_is_zero(&greeting.left[0].proof);
+	down();
+}
+
+/* After another start of the machine nothing of before can live. */
+static void
+test_killed_reboot(void **state)
+{
+	(void)state;
+	journal_write("demilune-journal 2 0-0-0\n@ /nowhere/demilune-0\n+ s1-0 0\n"
+		      "= s1-0 sb_0000000000000000 tk_0000000000000000\n");
+	rig_start(&rig);
+	rig_greeting(&rig, &greeting);
+	assert_int_equal(greeting.nleft, 1);
+	proof_is_zero(&greeting.left[0].proof);
+	down();
+}
+
 /* A process that outlived its supervisor is found by its control group. */
 static void
 test_survivor(void **state)
@@ -987,19 +1093,6 @@ test_survivor(void **state)
 }
 
 static void
-journal_write(const char *text)
-{
-	char path[300];
-	FILE *f;
-
-	(void)snprintf(path, sizeof(path), "%s/journal", rig.settings.state_dir);
-	f = fopen(path, "we");
-	assert_non_null(f);
-	assert_true(fputs(text, f) >= 0);
-	assert_int_equal(fclose(f), 0);
-}
-
-static void
 test_bad_starts(void **state)
 {
 	char path[300];
@@ -1022,9 +1115,9 @@ test_bad_starts(void **state)
 	rig.settings.sandbox_uid_base = UINT32_MAX - 65536;
 	assert_int_equal(rig_start_fails(&rig, NULL), 1);
 	rig.settings = good;
-	journal_write("demilune-journal 2 x\n");
+	journal_write("demilune-journal 1 x\n");
 	assert_int_equal(rig_start_fails(&rig, NULL), 1);
-	journal_write("demilune-journal 1 0badcafe\n+ s1-0 0\n+ s2"); /* cut while it was written */
+	journal_write("demilune-journal 2 0badcafe\n+ s1-0 0\n+ s2"); /* cut while it was written */
 	/* A state directory that others may write is none. */
 	assert_int_equal(chmod(rig.settings.state_dir, 0777), 0);
 	assert_int_equal(rig_start_fails(&rig, NULL), 1);
@@ -1134,7 +1227,8 @@ main(int argc, char **argv)
 		TEST(test_ttl), TEST(test_freeze), TEST(test_usage), TEST(test_ceilings),
 		TEST(test_templates), TEST(test_broken_engine), TEST(test_engine_killed),
 		TEST(test_api), TEST(test_stop), TEST(test_stop_with_deaf_engine),
-		TEST(test_supervisor_killed), TEST(test_survivor), TEST(test_bad_starts),
+		TEST(test_supervisor_killed), TEST(test_survivor), TEST(test_killed_elsewhere),
+		TEST(test_killed_unknown), TEST(test_killed_reboot), TEST(test_bad_starts),
 		TEST(test_burst), TEST(test_storm)};
 
 	if (geteuid() != 0)

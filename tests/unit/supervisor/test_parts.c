@@ -10,9 +10,12 @@
 #include "supervisor/text.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -93,16 +96,16 @@ test_hierarchy(void **state)
 
 /* ---- journal ---- */
 
-static const char head[] = "demilune-journal 1 0123abcd\n";
+static const char head[] = "demilune-journal 2 0123-abcd\n";
 
 static int
-parse(const char *rest, struct journal_found *ret)
+parse(const char *rest, struct journal_held *ret)
 {
 	char text[1024];
 	struct err err = {0};
 	int n = snprintf(text, sizeof(text), "%s%s", head, rest);
 
-	*ret = (struct journal_found){0};
+	*ret = (struct journal_held){0};
 	return journal_parse(view_of(text, (size_t)n), ret, &err);
 }
 
@@ -117,8 +120,10 @@ test_journal(void **state)
 		"+ a 1\n= a sb_0000000000000000\n",
 		("+ a 1\n= a sb_0000000000000000 tk_0000000000000000\n= a sb_0000000000000000 "
 		 "tk_0000000000000000\n"),
-		"\n", "+ a 1 \n"};
-	struct journal_found f;
+		"\n", "+ a 1 \n", "@ \n", "@ demilune-1\n", "@ /a/../demilune-1\n",
+		"@ /a/./demilune-1\n", "@ /a//demilune-1\n", "@ /demilune-1/\n", "@ /a/other-1\n",
+		"@ /a\x01/demilune-1\n", "@ /demilune-1/a\n"};
+	struct journal_held f;
 	struct err err;
 	struct id id;
 
@@ -128,7 +133,7 @@ test_journal(void **state)
 			fail_msg("taken: %s", bad[i]);
 	assert_int_equal(parse("", &f), 0);
 	assert_int_equal(f.n, 0);
-	assert_string_equal(f.tag, "0123abcd");
+	assert_string_equal(f.boot, "0123-abcd");
 	assert_int_equal(parse("+ s1-0 0\n+ s2-1 1\n= s2-1 sb_000000000000000g "
 			       "tk_0000000000000001\n- s1-0\n+ s3",
 				 &f),
@@ -139,16 +144,118 @@ test_journal(void **state)
 	assert_true(f.entries[0].named);
 	assert_int_equal(id_parse(view_str("sb_000000000000000g"), ID_SANDBOX, &id), 0);
 	assert_true(id_eq(&id, &f.entries[0].sandbox));
-	journal_found_done(&f);
+	journal_held_done(&f);
 	/* Nothing at all, or cut in the first line: there was no run. */
 	assert_int_equal(journal_parse(view_str(""), &f, &err), 0);
-	assert_string_equal(f.tag, "");
+	assert_string_equal(f.boot, "");
 	assert_int_equal(journal_parse(view_str("demilune-jour"), &f, &err), 0);
-	assert_true(journal_parse(view_str("demilune-journal 1 \n"), &f, &err) < 0);
-	assert_true(journal_parse(view_str("demilune-journal 1 a/b\n"), &f, &err) < 0);
-	assert_true(
-		journal_parse(view_str("demilune-journal 1 01234567890123456\n"), &f, &err) < 0);
+	assert_true(journal_parse(view_str("demilune-journal 2 \n"), &f, &err) < 0);
+	assert_true(journal_parse(view_str("demilune-journal 2 a/b\n"), &f, &err) < 0);
+	assert_true(journal_parse(
+			    view_str("demilune-journal 2 0123456789012345678901234567890123456\n"),
+			    &f, &err) < 0);
+	assert_true(journal_parse(view_str("demilune-journal 1 0123abcd\n"), &f, &err) < 0);
 	assert_true(journal_parse(view_str("hello\n"), &f, &err) < 0);
+	assert_int_equal(parse("@ /cg/a b/demilune-1\n@ /demilune-2\n+ a 1\n", &f), 0);
+	assert_int_equal(f.nparents, 2);
+	assert_string_equal(f.parents[0], "/cg/a b/demilune-1");
+	assert_string_equal(f.parents[1], "/demilune-2");
+	journal_held_done(&f);
+}
+
+static off_t
+size_of(int dir)
+{
+	struct stat st;
+
+	assert_int_equal(fstatat(dir, "journal", &st, 0), 0);
+	return st.st_size;
+}
+
+/* One sandbox stays while very many others come and go: the file stays small and still names the one. */
+static void
+test_journal_stays_small(void **state)
+{
+	char path[] = "/tmp/demilune-journal-XXXXXX", name[JOURNAL_NAME];
+	struct journal j;
+	struct journal_held held = {.boot = "0-1"}, back;
+	struct err err = {0};
+	struct id sandbox, task;
+	off_t most = 0;
+	int dir;
+
+	(void)state;
+	assert_non_null(mkdtemp(path));
+	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(dir >= 0);
+	id_new(&sandbox);
+	id_new(&task);
+	assert_int_equal(journal_held_parent(&held, "/cg/demilune-1", &err), 0);
+	assert_int_equal(journal_begin(&j, dir, &held, &err), 0);
+	assert_int_equal(journal_add(&j, "stays", 7, &err), 0);
+	assert_int_equal(journal_name(&j, "stays", &sandbox, &task, &err), 0);
+	for (unsigned i = 0; i < 50000; i++) {
+		(void)snprintf(name, sizeof(name), "s%u", i);
+		assert_int_equal(journal_add(&j, name, i % 1000, &err), 0);
+		assert_int_equal(journal_name(&j, name, &sandbox, &task, &err), 0);
+		assert_int_equal(journal_drop(&j, name, &err), 0);
+		if (i % 100 == 0 && size_of(dir) > most)
+			most = size_of(dir);
+	}
+	assert_true(most > 0 && most < 1 << 19);
+	assert_int_equal(journal_add(&j, "last", 8, &err), 0);
+	assert_int_equal(journal_read(dir, &back, &err), 0);
+	assert_int_equal(back.nparents, 1);
+	assert_string_equal(back.parents[0], "/cg/demilune-1");
+	assert_int_equal(back.n, 2);
+	assert_string_equal(back.entries[0].name, "stays");
+	assert_int_equal(back.entries[0].slot, 7);
+	assert_true(back.entries[0].named && id_eq(&back.entries[0].sandbox, &sandbox));
+	assert_string_equal(back.entries[1].name, "last");
+	assert_false(back.entries[1].named);
+	journal_held_done(&back);
+	assert_int_equal(journal_drop(&j, "last", &err), 0);
+	assert_int_equal(journal_drop(&j, "stays", &err), 0);
+	journal_end(&j);
+	assert_int_equal(faccessat(dir, "journal", F_OK, 0), -1);
+	assert_int_equal(close(dir), 0);
+	assert_int_equal(rmdir(path), 0); /* nothing else was left in it */
+}
+
+/* One that grew while the disk was full: read all the same; a line that never ends is refused. */
+static void
+test_journal_large(void **state)
+{
+	char path[] = "/tmp/demilune-journal-XXXXXX";
+	struct journal_held back;
+	struct err err = {0};
+	FILE *f;
+	int dir;
+
+	(void)state;
+	assert_non_null(mkdtemp(path));
+	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	f = fdopen(openat(dir, "journal", O_WRONLY | O_CREAT | O_CLOEXEC, 0600), "w");
+	assert_non_null(f);
+	assert_true(fputs(head, f) >= 0);
+	for (unsigned i = 0; i < 400000; i++)
+		assert_true((i == 77 ? fprintf(f, "+ s%u 77\n", i)
+				     : fprintf(f, "+ s%u 1\n- s%u\n", i, i)) > 0);
+	assert_int_equal(fclose(f), 0);
+	assert_true(size_of(dir) > 8 << 20);
+	assert_int_equal(journal_read(dir, &back, &err), 0);
+	assert_int_equal(back.n, 1);
+	assert_int_equal(back.entries[0].slot, 77);
+	journal_held_done(&back);
+
+	f = fdopen(openat(dir, "journal", O_WRONLY | O_TRUNC | O_CLOEXEC), "w");
+	assert_non_null(f);
+	assert_true(fprintf(f, "%s@ /%09000d", head, 0) > 0);
+	assert_int_equal(fclose(f), 0);
+	assert_true(journal_read(dir, &back, &err) < 0);
+	assert_int_equal(unlinkat(dir, "journal", 0), 0);
+	assert_int_equal(close(dir), 0);
+	assert_int_equal(rmdir(path), 0);
 }
 
 /* ---- measuring ---- */
@@ -359,6 +466,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_text),
 		cmocka_unit_test(test_hierarchy), cmocka_unit_test(test_journal),
+		cmocka_unit_test(test_journal_stays_small), cmocka_unit_test(test_journal_large),
 		cmocka_unit_test(test_measure_status), cmocka_unit_test(test_measure_id_map),
 		cmocka_unit_test(test_measure_mounts), cmocka_unit_test(test_measure_network),
 		cmocka_unit_test(test_phases), cmocka_unit_test(test_slots),
