@@ -108,7 +108,10 @@ caller_tenant(const struct principal *p, struct view asked, char ret[TENANT_BYTE
 }
 
 bool
-caller_sees(const struct principal *p, const char *tenant)
+caller_sees(const struct principal *p, const char *tenant, const char *template)
 {
-	return p->admin || strcmp(p->tenant, tenant) == 0;
+	if (p->admin)
+		return true;
+	return strcmp(p->tenant, tenant) == 0 &&
+	       (p->template[0] == '\0' || strcmp(p->template, template) == 0);
 }

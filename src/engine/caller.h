@@ -29,5 +29,8 @@ int caller_find(struct engine *e, const struct caller *c, struct principal *ret,
 int caller_tenant(const struct principal *p, struct view asked, char ret[TENANT_BYTES],
 	struct err *err) MUST_CHECK;
 
-/* May the caller see objects of this tenant? If not, there is no such object. */
-bool caller_sees(const struct principal *p, const char *tenant);
+/*
+ * May the caller see an object of this tenant and template? A token for one template sees what is of that
+ * template only. If not, there is no such object.
+ */
+bool caller_sees(const struct principal *p, const char *tenant, const char *template);

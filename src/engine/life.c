@@ -19,7 +19,7 @@ enum { SET_TTL = 1, SET_IDLE = 2, SET_PERSISTENT = 4 };
 static bool
 listed(const struct sandbox *s, const struct principal *p, const struct msg_sandbox_list *m)
 {
-	if (!caller_sees(p, s->tenant) || s->state == SANDBOX_STATE_CREATING)
+	if (!caller_sees(p, s->tenant, s->template) || s->state == SANDBOX_STATE_CREATING)
 		return false;
 	return labels_match(buf_view(&s->metadata), m->label);
 }

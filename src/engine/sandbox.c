@@ -203,7 +203,7 @@ sandbox_find(struct engine *e, const struct principal *p, const struct id *id, s
 			return err->code;
 		s = loaded;
 	}
-	if (s == NULL || !caller_sees(p, s->tenant))
+	if (s == NULL || !caller_sees(p, s->tenant, s->template))
 		return REFUSE(err, NOT_FOUND, "no such sandbox");
 	*ret = s;
 	*ret_loaded = take_ptr(loaded);

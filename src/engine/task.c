@@ -66,7 +66,7 @@ task_find(struct task *t, const struct principal *p, const struct id *id, struct
 
 	if (r < 0 && r != -ENOENT)
 		return r;
-	if (r == -ENOENT || !caller_sees(p, t->tenant))
+	if (r == -ENOENT || !caller_sees(p, t->tenant, t->template))
 		return REFUSE(err, NOT_FOUND, "no such task");
 	return 0;
 }
@@ -81,6 +81,7 @@ find_ticket(struct engine *e, const struct principal *p, struct view ticket, str
 
 	arg_view(&q, ticket);
 	arg_text(&q, p->tenant);
+	arg_text(&q, p->template);
 	r = query_one(&q, err);
 	if (r == -ENOENT)
 		return REFUSE(err, NOT_FOUND, "no such task or ticket");

@@ -188,11 +188,13 @@ page_query(struct engine *e, const struct principal *p, const struct msg_task_li
 		arg_view(&q, key);
 		arg_view(&q, value);
 		arg_text(&q, p->tenant);
+		arg_text(&q, p->template);
 	} else if (p->admin) {
 		q = query_of(e->store, Q_TASK_PAGE_ALL);
 	} else {
 		q = query_of(e->store, Q_TASK_PAGE);
 		arg_text(&q, p->tenant);
+		arg_text(&q, p->template);
 	}
 	arg_u64(&q, before);
 	arg_u64(&q, limit);

@@ -10,7 +10,7 @@
 
 /* A token in memory: what the row and the record say. */
 struct token {
-	char prefix[17], tenant[TENANT_BYTES], template[64];
+	char prefix[17], tenant[TENANT_BYTES], template[64], maker[64];
 	struct view label;
 	uint64_t created_ms, expires_ms;
 };
@@ -38,6 +38,7 @@ put_token(struct canon_writer *w, const void *arg)
 
 	put_u64(w, "expires_ms", t->expires_ms);
 	put_view(w, "label", t->label);
+	put_str(w, "maker", t->maker);
 	put_str(w, "prefix", t->prefix);
 	put_str(w, "template", t->template);
 }
@@ -59,6 +60,7 @@ check_count(struct engine *e, const char *tenant, struct err *err)
 	int r;
 
 	arg_text(&q, tenant);
+	arg_u64(&q, clock_real_ms());
 	r = query_one(&q, err);
 	if (r == 0 && col_u64(&q) >= LIMIT_TOKENS_PER_TENANT)
 		return REFUSE(err, QUOTA, "the tenant has %u tokens; revoke one first",
@@ -106,6 +108,8 @@ compose(const struct principal *p, const struct msg_token_create *m, struct toke
 	if (p->expires_ms != 0 && (t->expires_ms == 0 || t->expires_ms > p->expires_ms))
 		t->expires_ms = p->expires_ms;
 	memcpy(t->prefix, m->prefix.p, m->prefix.n);
+	if (p->kind == CALLER_KIND_TOKEN)
+		memcpy(t->maker, p->name, sizeof(t->maker));
 	if (template.n != 0)
 		memcpy(t->template, template.p, template.n);
 	return 0;
@@ -137,6 +141,7 @@ insert(struct engine *e, const struct token *t, const uint8_t digest[static 32],
 	arg_text(&q, t->tenant);
 	arg_view(&q, t->label);
 	arg_text(&q, t->template);
+	arg_text(&q, t->maker);
 	arg_u64(&q, t->created_ms);
 	arg_u64(&q, t->expires_ms);
 	return query_run(&q, err);
@@ -188,6 +193,7 @@ on_token_list(struct engine *e, struct reply to, const struct msg_token_list *m,
 		return r;
 	auto_query struct query q = query_of(e->store, Q_TOKEN_LIST);
 	arg_text(&q, p.tenant);
+	arg_text(&q, p.template);
 	arg_u64(&q, 4096); /* rows; 2 MiB at most */
 	for (r = query_next(&q, err); r > 0; r = query_next(&q, err)) {
 		struct msg_token_row row = {.prefix = col_view(&q)};
@@ -206,59 +212,80 @@ on_token_list(struct engine *e, struct reply to, const struct msg_token_list *m,
 	return r;
 }
 
+/* Is there such a token for this caller? */
 static int
-find_tenant(struct engine *e, const struct principal *p, struct token *t, bool *ret_revoked,
-	struct err *err)
+find(struct engine *e, const struct principal *p, struct view prefix, struct err *err)
 {
+	char tenant[TENANT_BYTES] = "", template[64] = "";
 	auto_query struct query q = query_of(e->store, Q_TOKEN_BY_PREFIX);
 	int r;
 
-	arg_text(&q, t->prefix);
+	arg_view(&q, prefix);
 	r = query_one(&q, err);
 	if (r == 0) {
-		col_text(&q, t->tenant, sizeof(t->tenant));
-		*ret_revoked = col_u64(&q) != 0;
+		col_text(&q, tenant, sizeof(tenant));
+		col_text(&q, template, sizeof(template));
 	}
-	if (r == -ENOENT || (r == 0 && !caller_sees(p, t->tenant)))
+	if (r == -ENOENT || (r == 0 && !caller_sees(p, tenant, template)))
 		return REFUSE(err, NOT_FOUND, "no such token");
 	return r;
 }
 
+/* A record for each token of the family that is not revoked yet. */
 static int
-revoke_row(struct engine *e, const struct token *t, struct err *err)
+record_family(struct engine *e, struct view prefix, const struct principal *who, struct err *err)
+{
+	auto_query struct query q = query_of(e->store, Q_TOKEN_FAMILY);
+	int r;
+
+	arg_view(&q, prefix);
+	for (r = query_next(&q, err); r > 0; r = query_next(&q, err)) {
+		struct token t = {0};
+
+		col_text(&q, t.prefix, sizeof(t.prefix));
+		col_text(&q, t.tenant, sizeof(t.tenant));
+		col_text(&q, t.template, sizeof(t.template));
+		t.label = col_view(&q);
+		col_text(&q, t.maker, sizeof(t.maker));
+		t.expires_ms = col_u64(&q);
+		r = record(e, "token.revoke", &t, who, err);
+		if (r < 0)
+			return r;
+	}
+	return r;
+}
+
+static int
+revoke_family(struct engine *e, struct view prefix, struct err *err)
 {
 	auto_query struct query q = query_of(e->store, Q_TOKEN_REVOKE);
 
 	arg_u64(&q, clock_real_ms());
-	arg_text(&q, t->prefix);
+	arg_view(&q, prefix);
 	return query_run(&q, err);
 }
 
+/* With it go the tokens that it made: else whoever had it goes on with those. */
 int
 on_token_revoke(
 	struct engine *e, struct reply to, const struct msg_token_revoke *m, struct err *err)
 {
-	struct token t = {0};
 	struct principal p;
-	bool revoked = false;
 	auto_tx struct tx tx = {0};
 	int r = caller_find(e, &m->caller, &p, err);
 
 	if (r == 0 && !prefix_ok(m->prefix))
 		r = REFUSE(err, NOT_FOUND, "no such token");
-	if (r < 0)
-		return r;
-	memcpy(t.prefix, m->prefix.p, m->prefix.n);
-	r = find_tenant(e, &p, &t, &revoked, err);
-	if (r == 0 && !revoked) {
+	if (r == 0)
+		r = find(e, &p, m->prefix, err);
+	if (r == 0)
 		r = tx_begin(&tx, e->store, err);
-		if (r == 0)
-			r = revoke_row(e, &t, err);
-		if (r == 0)
-			r = record(e, "token.revoke", &t, &p, err);
-		if (r == 0)
-			r = tx_commit(&tx, err);
-	}
+	if (r == 0)
+		r = record_family(e, m->prefix, &p, err);
+	if (r == 0)
+		r = revoke_family(e, m->prefix, err);
+	if (r == 0)
+		r = tx_commit(&tx, err);
 	if (r < 0)
 		return r;
 	store_sync(e->store);

@@ -490,11 +490,18 @@ play_end_job(struct play *p, int relay, const struct id *job, int32_t code)
 uint64_t
 play_audit(struct play *p, const struct id *task)
 {
-	struct audit_chain chain = {0};
 	char name[ID_TEXT];
-	bool more = true;
 
 	id_text(task, ID_TASK, name);
+	return play_audit_of(p, name);
+}
+
+uint64_t
+play_audit_of(struct play *p, const char *name)
+{
+	struct audit_chain chain = {0};
+	bool more = true;
+
 	buf_clear(&audit_text);
 	while (more) {
 		ASK(p, AUDIT_READ, audit_read,

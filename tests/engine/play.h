@@ -99,6 +99,8 @@ void play_end_job(struct play *p, int relay, const struct id *job, int32_t code)
 
 /* Reads the whole audit of a task, checks its chain; the number of records. */
 uint64_t play_audit(struct play *p, const struct id *task);
+/* The same of "host", or of any name of AUDIT_READ. */
+uint64_t play_audit_of(struct play *p, const char *name);
 /* Is there such an event in the records that play_audit read last? How often. */
 unsigned play_events(struct play *p, const char *event);
 /* Does this text stand in them? */

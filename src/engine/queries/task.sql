@@ -14,21 +14,21 @@ SELECT seq, id, tenant, template, state, implicit, created_ms, closed_ms, memory
 	disk_inodes, pids, cpu_milli, open_files, ttl_ms, idle_ms, labels
 FROM task WHERE id = ?;
 
--- TASK_BY_TICKET: the newest task with this ticket, of a tenant or (empty) of all
+-- TASK_BY_TICKET: the newest task with this ticket, of a tenant or (empty) of all; the same for the template
 SELECT t.id FROM label AS l JOIN task AS t ON t.seq = l.task
-WHERE l.key = 'ticket' AND l.value = ?1 AND (?2 = '' OR t.tenant = ?2)
+WHERE l.key = 'ticket' AND l.value = ?1 AND (?2 = '' OR t.tenant = ?2) AND (?3 = '' OR t.template = ?3)
 ORDER BY l.task DESC LIMIT 1;
 
--- TASK_PAGE: newest first, older than a number
-SELECT id FROM task WHERE tenant = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT ?3;
+-- TASK_PAGE: newest first, older than a number; template empty = all
+SELECT id FROM task WHERE tenant = ?1 AND (?2 = '' OR template = ?2) AND seq < ?3 ORDER BY seq DESC LIMIT ?4;
 
 -- TASK_PAGE_ALL: the same over all tenants
 SELECT id FROM task WHERE seq < ?1 ORDER BY seq DESC LIMIT ?2;
 
--- TASK_PAGE_LABEL: the same with a label; tenant empty = all
+-- TASK_PAGE_LABEL: the same with a label; tenant or template empty = all
 SELECT t.id FROM label AS l JOIN task AS t ON t.seq = l.task
-WHERE l.key = ?1 AND l.value = ?2 AND (?3 = '' OR t.tenant = ?3) AND l.task < ?4
-ORDER BY l.task DESC LIMIT ?5;
+WHERE l.key = ?1 AND l.value = ?2 AND (?3 = '' OR t.tenant = ?3) AND (?4 = '' OR t.template = ?4) AND l.task < ?5
+ORDER BY l.task DESC LIMIT ?6;
 
 -- TASK_STATE: a step
 UPDATE task SET state = ?, closed_ms = ? WHERE id = ?;

@@ -136,18 +136,21 @@ CREATE TABLE job (
 
 CREATE INDEX job_by_sandbox ON job (sandbox, seq);
 
+-- maker: the prefix of the token that made it and takes it along when it is revoked; empty = an administrator.
 CREATE TABLE token (
 	prefix TEXT PRIMARY KEY,
 	digest BLOB NOT NULL UNIQUE CHECK (length(digest) = 32),
 	tenant TEXT NOT NULL,
 	label TEXT NOT NULL,
 	template TEXT NOT NULL,
+	maker TEXT NOT NULL,
 	created_ms INTEGER NOT NULL,
 	expires_ms INTEGER NOT NULL,
 	revoked_ms INTEGER NOT NULL DEFAULT 0,
 	used_ms INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
 
+CREATE INDEX token_by_maker ON token (maker);
 CREATE INDEX token_by_tenant ON token (tenant, created_ms);
 
 CREATE TABLE idempotency (
