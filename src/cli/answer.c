@@ -177,7 +177,7 @@ answer_list_target(const struct args *a, const char *path, struct buf *ret, stru
 	for (size_t i = 0; i < a->n_given; i++)
 		labels += a->given[i].option == OPT_LABEL;
 	if (labels > 1)
-		return err_set(err, -EINVAL, "a list can be narrowed by one label");
+		return err_set(err, -EINVAL, "a list takes one --label");
 	buf_add_str(ret, path);
 	if (labels == 1) {
 		buf_add_str(ret, "?label=");

@@ -6,6 +6,7 @@
 #include "cli/verbs.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #define WITH(id)  (UINT64_C(1) << OPT_##id)
 #define TALK_ONLY (WITH(SOCKET) | WITH(API))
@@ -47,6 +48,19 @@ args_option(enum option o)
 /* ---- the verb ---- */
 
 static int
+which_sub(const char *verb, struct err *err)
+{
+	char subs[160] = "";
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
+		if (strcmp(verbs[i].verb, verb) == 0 && n < sizeof(subs))
+			n += (size_t)snprintf(subs + n, sizeof(subs) - n, "%s%s",
+				n == 0 ? "" : ", ", verbs[i].sub);
+	return err_set(err, -EINVAL, "%s what? %s", verb, subs);
+}
+
+static int
 find_verb(struct args *a, int *argc, char ***argv, struct err *err)
 {
 	bool known = false;
@@ -68,8 +82,7 @@ find_verb(struct args *a, int *argc, char ***argv, struct err *err)
 		return 0;
 	}
 	if (known)
-		return err_set(
-			err, -EINVAL, "%s what? see demilune help %s", (*argv)[0], (*argv)[0]);
+		return which_sub((*argv)[0], err);
 	return err_set(err, -EINVAL, "no verb %.40s; see demilune help", (*argv)[0]);
 }
 

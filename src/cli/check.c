@@ -17,6 +17,7 @@
 #include <sys/prctl.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 enum { CHECK_MS = 10000 };
@@ -102,6 +103,7 @@ verb_check(struct cli *cli, struct err *err)
 	char path[PROGRAM_PATH_MAX];
 	int input auto_fd = -1, ours auto_fd = -1, theirs auto_fd = -1;
 	unsigned faults = 0;
+	struct stat st;
 	int pair[2], status, r;
 	pid_t pid;
 
@@ -109,8 +111,10 @@ verb_check(struct cli *cli, struct err *err)
 	if (r < 0)
 		return r;
 	input = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (input < 0)
+	if (input < 0 || fstat(input, &st) < 0)
 		return err_errno(err, "%.120s", file);
+	if (!S_ISREG(st.st_mode))
+		return err_set(err, -EINVAL, "%.120s is not a file", file);
 	r = ipc_pair(pair, err);
 	if (r < 0)
 		return r;

@@ -6,6 +6,7 @@
 #include "cli/base64.h"
 #include "cli/events.h"
 #include "cli/request.h"
+#include "cli/safe.h"
 #include "lib/base/fd.h"
 #include "lib/base/id.h"
 
@@ -88,7 +89,7 @@ compose(const struct args *a, char *const *words, size_t n, struct buf *body, st
 
 struct run {
 	struct cli *cli;
-	const char *sandbox;
+	const char *sandbox, *command;
 	char job[ID_TEXT]; /* "": not known */
 	int code;          /* of an exit event; -1: none yet */
 	struct buf bytes;  /* of a chunk that is not text */
@@ -119,6 +120,33 @@ put_chunk(struct run *run, int fd, const json_t *json, struct err *err)
 	return 0;
 }
 
+/* What is told of an end that the exit code alone does not explain. */
+static const struct {
+	const char *reason, *text;
+} ends[] = {
+	{"oom", "the sandbox reached its limit of memory; --memory gives it more"},
+	{"pids", "the sandbox reached its limit of processes; --pids gives it more"},
+	{"disk", "the sandbox used up its disk budget; --disk gives it more"},
+	{"cancelled", "somebody cancelled the command"},
+	{"agent_lost", "the sandbox's own agent was lost; make another sandbox"},
+	{"sandbox_ended", "the sandbox ended before the command did"},
+};
+
+static void
+tell_end(const struct run *run, const json_t *json)
+{
+	struct view reason = answer_text(json, "reason");
+
+	(void)fflush(stdout);
+	if (view_is(reason, "not_started"))
+		safe_say("%.100s was not started: %.*s%s", run->command,
+			VIEW_ARGS(answer_text(json, "not_started")),
+			run->code == 127 ? " (the command, or the directory of --cwd)" : "");
+	for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+		if (view_is(reason, ends[i].reason))
+			safe_say("%s", ends[i].text);
+}
+
 static int
 on_failure(struct run *run, const json_t *json, struct err *err)
 {
@@ -127,6 +155,7 @@ on_failure(struct run *run, const json_t *json, struct err *err)
 	(void)fflush(stdout);
 	if (view_is(answer_text(json, "code"), "timeout")) {
 		run->code = EXEC_TIMEOUT;
+		safe_say("%.*s", VIEW_ARGS(text));
 		return 0;
 	}
 	if (text.n == 0)
@@ -157,6 +186,7 @@ on_event(struct run *run, const struct events *e, struct err *err)
 		if (code < 0 || code > 255)
 			return err_set(err, -EBADMSG, "the daemon's answer has no exit code");
 		run->code = (int)code;
+		tell_end(run, json);
 		return 0;
 	}
 	if (strcmp(e->name, "gap") == 0 && !run->cut) {
@@ -202,7 +232,7 @@ cancel(struct run *run)
 	if (client_send(&run->cli->client, HTTP_DELETE, view_str(target), view_of(NULL, 0), &answer,
 		    &unused) < 0 &&
 		unused.code != -EREMOTEIO) /* refused: it has ended already */
-		(void)fprintf(stderr, "demilune: the command may go on: %s\n", unused.text);
+		safe_say("the command may go on: %s", unused.text);
 }
 
 static int
@@ -225,7 +255,7 @@ stream(struct run *run, const struct ask *ask, struct err *err)
 int
 exec_words(struct cli *cli, const char *sandbox, char *const *words, size_t n, struct err *err)
 {
-	struct run run = {.cli = cli, .sandbox = sandbox, .code = -1};
+	struct run run = {.cli = cli, .sandbox = sandbox, .command = words[0], .code = -1};
 	char target[TARGET_BYTES];
 	auto_buf struct buf body;
 	struct ask ask = {

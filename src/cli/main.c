@@ -37,17 +37,43 @@ verb_serve(struct cli *cli, struct err *err)
 	return program_become(PROGRAM_SUPERVISOR, argv, err);
 }
 
+static const struct {
+	const char *code, *part, *todo;
+} hints[] = {
+#define HINT(code, part, todo) {code, part, todo},
+#include "cli/hints.def"
+#undef HINT
+};
+
+static void
+add_hint(const struct client *c, struct buf *out)
+{
+	struct view code = answer_text(c->refused, "code"), text = answer_text(c->refused, "error");
+
+	for (size_t i = 0; i < ARRAY_LEN(hints); i++) {
+		size_t n = strlen(hints[i].part);
+
+		if (!view_is(code, hints[i].code) ||
+			(n != 0 && memmem(text.p, text.n, hints[i].part, n) == NULL))
+			continue;
+		buf_addf(out, "; %s", hints[i].todo);
+		return;
+	}
+}
+
 /* What the daemon said stands in full in client.refusal; it and all else may quote a stranger. */
 static void
 tell(const struct cli *cli, const struct err *err)
 {
 	auto_buf struct buf safe;
 
-	buf_init(&safe, LIMIT_REFUSAL_BYTES);
-	if (err->code == -EREMOTEIO && cli->client.refusal.n != 0)
+	buf_init(&safe, LIMIT_REFUSAL_BYTES * 9);
+	if (err->code == -EREMOTEIO && cli->client.refusal.n != 0) {
 		buf_add_view(&safe, buf_view(&cli->client.refusal));
-	else
+		add_hint(&cli->client, &safe);
+	} else {
 		safe_add(&safe, view_str(err->text), 0);
+	}
 	(void)fprintf(stderr, "demilune: %.*s\n", (int)safe.n, (const char *)safe.p);
 }
 

@@ -3,6 +3,7 @@
 #include "cli/answer.h"
 #include "cli/exec.h"
 #include "cli/request.h"
+#include "cli/safe.h"
 #include "cli/table.h"
 #include "cli/units.h"
 
@@ -251,7 +252,10 @@ verb_sandbox_kill(struct cli *cli, struct err *err)
 		json_t *s auto_json = NULL;
 
 		if (kill_one(cli, a->rest[i], &s, err) < 0) {
-			(void)fprintf(stderr, "demilune: %.40s: %s\n", a->rest[i], err->text);
+			if (err->code == -EREMOTEIO)
+				safe_say("%.40s: %s", a->rest[i], err->text);
+			else
+				safe_say("%s", err->text);
 			code = 1;
 			continue;
 		}

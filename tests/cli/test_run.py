@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake import BINARY, JOB, SANDBOX, TASK, Fake, Handler, Seen
+from fake import BINARY, JOB, SANDBOX, TASK, Answer, Fake, Handler, Seen
 
 STREAM = f"/v1/sandboxes/{SANDBOX}/exec/stream"
 KILL = f"/v1/sandboxes/{SANDBOX}"
@@ -109,8 +109,32 @@ def test_timeout_is_124(fake: Fake) -> None:
     fake.sandbox()
     fake.exec([("stdout", {"chunk": "so far\n"}), ("error", {"error": "timeout: ran for 1 s", "code": "timeout"})])
     done = fake.run("run", "--timeout", "1s", "sleep", "9", code=124)
-    assert done.stdout == b"so far\n"
+    assert done.stdout == b"so far\n" and done.stderr == b"demilune: timeout: ran for 1 s\n"
     fake.asked("DELETE", KILL)
+
+
+@pytest.mark.parametrize(("end", "code", "said"), [
+    ({"reason": "not_started", "not_started": "No such file \x1b[2J"}, 127, b"no-such was not started: No such file \\x1b[2J"),
+    ({"reason": "not_started", "not_started": "Permission denied"}, 126, b"no-such was not started: Permission denied\n"),
+    ({"reason": "oom"}, 137, b"--memory"), ({"reason": "pids"}, 1, b"--pids"), ({"reason": "disk"}, 1, b"--disk"),
+    ({"reason": "sandbox_ended"}, 125, b"the sandbox ended")])
+def test_an_end_that_the_code_does_not_explain(fake: Fake, end: dict[str, Any], code: int, said: bytes) -> None:
+    fake.exec([exit_event(code, **end)])
+    done = fake.run("sandbox", "exec", SANDBOX, "--", "no-such", code=code)
+    assert said in done.stderr and done.stderr.count(b"\n") == 1 and b"\x1b" not in done.stderr
+
+
+@pytest.mark.parametrize(("code", "text", "todo"), [
+    ("not_found", "no such sandbox", b"; demilune sandbox list"), ("not_found", "no such task or ticket", b"; demilune task list"),
+    ("unauthorized", "no such token", b"; demilune token create"), ("bad_request", "limits.pids must be", b"; that is --pids"),
+    ("quota", "kill a sandbox first", b"kill a sandbox first\n")])
+def test_refusals_say_what_to_do(fake: Fake, code: str, text: str, todo: bytes) -> None:
+    fake.on("GET", f"/v1/sandboxes/{SANDBOX}", lambda h, s: h.refuse(400, code, text))
+    assert todo in fake.run("sandbox", "show", SANDBOX, code=1).stderr
+
+
+def test_a_verb_without_its_second_word(fake: Fake) -> None:
+    assert fake.run("task", code=2).stderr == b"demilune: task what? list, show, create, resume, close, input\n"
 
 
 @pytest.mark.parametrize("code", [0, 1, 126, 127, 137, 255])
@@ -161,7 +185,8 @@ def test_the_sentence_of_a_refusal(fake: Fake) -> None:
 def test_a_refused_command_leaves_no_sandbox(fake: Fake) -> None:
     fake.sandbox()
     fake.on("POST", STREAM, lambda h, s: h.refuse(409, "sandbox_ended", "the sandbox ended"))
-    assert fake.run("run", "x", code=125).stderr == b"demilune: the sandbox ended\n"
+    assert fake.run("run", "x", code=125).stderr == (
+        b"demilune: the sandbox ended; demilune sandbox show --ended tells why\n")
     fake.asked("DELETE", KILL)
 
 
@@ -211,6 +236,14 @@ def test_a_signal_cancels_and_kills(fake: Fake, sent: signal.Signals) -> None:
     fake.asked("DELETE", KILL)
 
 
+def late(answer: Answer) -> Answer:
+    def later(h: Handler, s: Seen) -> None:
+        time.sleep(0.7)
+        answer(h, s)
+
+    return later
+
+
 def test_a_signal_during_creation(fake: Fake) -> None:
     """The sandbox under way is waited for and killed; no command runs in it."""
     fake.sandbox()
@@ -218,7 +251,7 @@ def test_a_signal_during_creation(fake: Fake) -> None:
     for path, verb in (("/v1/sandboxes", ["run", "x"]), ("/v1/sandboxes", ["sandbox", "create"]),
                        (f"/v1/tasks/{TASK}/resume", ["task", "resume", TASK])):
         made = fake.answers["POST", path]
-        fake.on("POST", path, lambda h, s, made=made: (time.sleep(0.7), made(h, s), None)[-1])
+        fake.on("POST", path, late(made))
         fake.seen.clear()
         with fake.start(*verb) as child:
             fake.wait_for("POST", path)
