@@ -12,9 +12,12 @@
 
 enum { TASK_NAME_MAX = 256 };
 
+/* A ticket is resolved once, so that all pages are of one task, whoever labels another with it meanwhile. */
 struct audit {
+	char task[TASK_NAME_MAX + 1]; /* its id; "host" is the chain of the host */
+	uint16_t limit;
 	uint64_t after;
-	bool more, asked, begun;
+	bool more, asked, begun, lines;
 };
 
 static void
@@ -84,8 +87,10 @@ on_line(void *owner, const struct answer *answer)
 	if (request_refused(req, answer))
 		return;
 	if (!a->begun) {
+		const struct http_field task = {view_str("X-Demilune-Task"), view_str(a->task)};
+
 		a->begun = true;
-		if (request_stream_begin(req, 200, "application/x-ndjson", NULL, &err) < 0) {
+		if (request_stream_begin(req, 200, "application/x-ndjson", &task, &err) < 0) {
 			request_fail(req, &err);
 			return;
 		}
@@ -112,7 +117,7 @@ lines_ask(struct request *req, struct err *err)
 	a->asked = true;
 	return REQUEST_ASK(req, on_line, err, AUDIT_READ, audit_read,
 		{.caller = req->caller,
-			.name = req->arg[0],
+			.name = view_str(a->task),
 			.after = a->after,
 			.limit = LIMIT_PAGE});
 }
@@ -144,22 +149,61 @@ audit_new(struct request *req, struct err *err)
 	return 0;
 }
 
-int
-on_audit(struct request *req, struct err *err)
+static int
+read_begin(struct request *req, struct err *err)
 {
-	uint64_t limit;
+	struct audit *a = req->own;
 
-	if (audit_new(req, err) < 0 ||
-		request_number(req, "limit", LIMIT_PAGE, LIMIT_PAGE, &limit, err) < 0)
-		return err->code;
-	if (req->ndjson || view_is(request_param(req, "format"), "ndjson"))
+	if (a->lines)
 		return lines_ask(req, err);
 	json_out_object_begin(request_out(req));
+	json_out_key_str(&req->out, "task", view_str(a->task));
 	json_out_key(&req->out, "records");
 	json_out_array_begin(&req->out);
 	return REQUEST_ASK(req, on_page, err, AUDIT_READ, audit_read,
 		{.caller = req->caller,
-			.name = req->arg[0],
-			.after = ((struct audit *)req->own)->after,
-			.limit = (uint16_t)limit});
+			.name = view_str(a->task),
+			.after = a->after,
+			.limit = a->limit});
+}
+
+static void
+on_found(void *owner, const struct answer *answer)
+{
+	struct request *req = owner;
+	struct audit *a = req->own;
+	struct err err = {0};
+
+	if (request_refused(req, answer))
+		return;
+	id_text(&((const struct msg_task_row *)answer->m)->task, ID_TASK, a->task);
+	if (read_begin(req, &err) < 0)
+		request_fail(req, &err);
+}
+
+int
+on_audit(struct request *req, struct err *err)
+{
+	struct view name = req->arg[0];
+	uint64_t limit;
+	struct audit *a;
+	struct id task;
+
+	if (audit_new(req, err) < 0 ||
+		request_number(req, "limit", LIMIT_PAGE, LIMIT_PAGE, &limit, err) < 0)
+		return err->code;
+	a = req->own;
+	a->limit = (uint16_t)limit;
+	a->lines = req->ndjson || view_is(request_param(req, "format"), "ndjson");
+	if (view_is(name, "host") || id_parse(name, ID_TASK, &task) == 0) {
+		memcpy(a->task, name.p, name.n);
+		return read_begin(req, err);
+	}
+	if (a->after > 0)
+		return refuse(err, BAD_REQUEST,
+			"after= goes with the id of a task, which the first page names: another "
+			"task "
+			"may have the ticket by now");
+	return REQUEST_ASK(
+		req, on_found, err, TASK_GET, task_get, {.caller = req->caller, .name = name});
 }

@@ -267,25 +267,33 @@ on_done(struct job *job, const struct msg_job_row *row)
 	}
 }
 
+/* An object without a command's end. */
+static void
+early_refuse(struct request *req, const char *code, struct view why)
+{
+	char text[600];
+
+	(void)snprintf(text, sizeof(text), "%.*s", VIEW_ARGS(why));
+	json_out_object_begin(request_out(req));
+	json_out_key_int(&req->out, "exit_code", 125);
+	json_out_key_str(&req->out, "stdout", view_of(NULL, 0));
+	json_out_key_str(&req->out, "stderr", view_str(text));
+	early_finish(req, text, code);
+}
+
 static void
 on_refused(struct job *job, const struct answer *answer)
 {
 	struct request *req = job->owner;
 	struct exec *x = req->own;
 	const struct msg_refused *m = answer->m;
-	char text[600];
 
 	if (!x->early) {
 		(void)request_refused(req, answer);
 		return;
 	}
-	(void)snprintf(text, sizeof(text), "%.*s", VIEW_ARGS(m->text));
-	json_out_object_begin(request_out(req));
-	json_out_key_int(&req->out, "exit_code", 125);
-	json_out_key_str(&req->out, "stdout", view_of(NULL, 0));
-	json_out_key_str(&req->out, "stderr", view_str(text));
-	early_finish(
-		req, text, error_info(m->error) == NULL ? "internal" : error_info(m->error)->code);
+	early_refuse(req, error_info(m->error) == NULL ? "internal" : error_info(m->error)->code,
+		m->text);
 }
 
 static void
@@ -348,9 +356,20 @@ exec_tick(struct request *req)
 			return;
 		}
 		x->early = true;
+		if (!request_gone(req))
+			request_timer(req, LIMIT_HEARTBEAT_MS);
 	}
 	if (!request_gone(req))
 		request_stream_add(req, view_str(" "));
+	if (!request_gone(req))
+		request_check(req);
+}
+
+static void
+exec_revoked(struct request *req, struct view text)
+{
+	job_revoked_free(take_ptr(req->job));
+	early_refuse(req, error_info(ERROR_UNAUTHORIZED)->code, text);
 }
 
 static void
@@ -363,7 +382,8 @@ exec_gone(struct request *req)
 	loop_free_later(req->api->loop, x);
 }
 
-static const struct request_ops exec_ops = {.tick = exec_tick, .gone = exec_gone};
+static const struct request_ops exec_ops = {
+	.tick = exec_tick, .revoked = exec_revoked, .gone = exec_gone};
 
 static int
 exec_new(struct request *req, size_t limit, struct err *err)

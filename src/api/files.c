@@ -65,28 +65,6 @@ path_check(struct view path, struct err *err)
 	return 0;
 }
 
-/* ?mode= in octal; permission bits only. */
-static int
-mode_read(const struct request *req, uint32_t *ret, struct err *err)
-{
-	struct view v = request_param(req, "mode");
-	uint32_t mode = 0;
-
-	if (v.n == 0) {
-		*ret = 0; /* that of the file replaced, or the default */
-		return 0;
-	}
-	for (size_t i = 0; i < v.n; i++) {
-		if (v.n > 4 || v.p[i] < '0' || v.p[i] > '7')
-			return refuse(err, BAD_REQUEST, "mode must be octal permissions, 0 to 777");
-		mode = mode << 3 | (uint32_t)(v.p[i] - '0');
-	}
-	if (mode > 0777)
-		return refuse(err, BAD_REQUEST, "mode must be octal permissions, 0 to 777");
-	*ret = mode;
-	return 0;
-}
-
 static void
 path_out(struct request *req, struct json_out *o)
 {
@@ -456,7 +434,7 @@ on_file_write(struct request *req, struct err *err)
 {
 	uint32_t mode;
 
-	if (mode_read(req, &mode, err) < 0)
+	if (request_mode(req, 0, &mode, err) < 0)
 		return err->code;
 	return start(req, JOB_KIND_FILE_WRITE, mode, &write_job, &write_ops, err);
 }
@@ -500,7 +478,7 @@ on_file_mkdir(struct request *req, struct err *err)
 {
 	uint32_t mode;
 
-	if (mode_read(req, &mode, err) < 0)
+	if (request_mode(req, 0, &mode, err) < 0)
 		return err->code;
 	return start(req, JOB_KIND_FILE_MKDIR, mode, &change_job, &plain_ops, err);
 }

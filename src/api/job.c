@@ -242,7 +242,8 @@ job_signal(struct job *job, uint32_t signal)
 		    {.caller = job->caller,
 			    .sandbox = job->sandbox,
 			    .job = job->id,
-			    .signal = signal}) < 0)
+			    .signal = signal,
+			    .revoked = job->revoked}) < 0)
 		return; /* without an engine nothing can be ended now; the job has its timeout */
 }
 
@@ -256,6 +257,14 @@ job_kill_free(struct job *job)
 		job_free(job);
 	else
 		job->doomed = true;
+}
+
+void
+job_revoked_free(struct job *job)
+{
+	if (job != NULL)
+		job->revoked = true;
+	job_kill_free(job);
 }
 
 void

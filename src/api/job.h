@@ -36,6 +36,7 @@ struct job {
 	struct caller caller;
 	struct id sandbox, id; /* id: after opened */
 	bool opened;
+	bool revoked;   /* its caller is not valid any more: it is killed all the same */
 	bool doomed;    /* nobody waits for it; it is to be killed as soon as it is known */
 	bool out_ended; /* all output has come, or none will */
 	bool out_cut;   /* the session broke before its end */
@@ -53,6 +54,9 @@ void job_free(struct job *job);
 
 /* As job_free, and the job itself is killed with all its descendants, as soon as its number is known. */
 void job_kill_free(struct job *job);
+
+/* As job_kill_free, for a caller whose token was found revoked or expired. */
+void job_revoked_free(struct job *job);
 
 /* For a job that was opened and runs. */
 void job_signal(struct job *job, uint32_t signal);

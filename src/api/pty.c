@@ -142,7 +142,7 @@ on_opened(struct job *job)
 	}
 	p->open = true;
 	if (!request_gone(req))
-		request_timer(req, 2 * LIMIT_HEARTBEAT_MS);
+		request_timer(req, LIMIT_HEARTBEAT_MS);
 }
 
 static void
@@ -211,6 +211,16 @@ static void
 pty_tick(struct request *req)
 {
 	send_frame(req, WS_PING, view_of(NULL, 0));
+	if (!request_gone(req))
+		request_check(req);
+}
+
+static void
+pty_revoked(struct request *req, struct view text)
+{
+	(void)text;
+	job_revoked_free(take_ptr(req->job));
+	close_with(req, WS_POLICY, "the token was revoked or expired");
 }
 
 static void
@@ -233,8 +243,11 @@ pty_gone(struct request *req)
 	loop_free_later(req->api->loop, p);
 }
 
-static const struct request_ops pty_ops = {
-	.socket = pty_socket, .tick = pty_tick, .drained = pty_drained, .gone = pty_gone};
+static const struct request_ops pty_ops = {.socket = pty_socket,
+	.tick = pty_tick,
+	.revoked = pty_revoked,
+	.drained = pty_drained,
+	.gone = pty_gone};
 
 int
 on_pty(struct request *req, struct err *err)

@@ -111,7 +111,7 @@ caller_key(struct request *req, const struct http_head *head, struct err *err)
 	return 0;
 }
 
-/* A token goes before the uid; its text is not kept. */
+/* A token goes before the uid; its text is not kept. What looks like one and is none is refused: never the uid's right. */
 static int
 caller_read(struct request *req, const struct http_head *head, struct err *err)
 {
@@ -134,7 +134,9 @@ caller_read(struct request *req, const struct http_head *head, struct err *err)
 	r = caller_key(req, head, err);
 	if (r <= 0)
 		return r;
-	if (safe_text(query, 256)) {
+	if (http_param_find(&req->params, "access_token") != NULL) {
+		if (!safe_text(query, 256))
+			return refuse(err, UNAUTHORIZED, "access_token= must be one token");
 		caller_token(req, query);
 		return 0;
 	}
@@ -156,10 +158,14 @@ key_read(struct request *req, const struct http_head *head, struct err *err)
 	static const char domain[] = "demilune-idempotency-key";
 	struct view key = head_value(head, "idempotency-key");
 	uint8_t kind = (uint8_t)req->caller.kind;
+	unsigned n = 0;
 	struct sha256 h;
 
-	if (key.n == 0)
+	(void)http_head_field(head, "idempotency-key", &n);
+	if (n == 0)
 		return 0;
+	if (n > 1)
+		return refuse(err, BAD_REQUEST, "more than one Idempotency-Key header");
 	if (!safe_text(key, REQUEST_KEY_MAX))
 		return refuse(err, BAD_REQUEST,
 			"Idempotency-Key must be 1 to %d printable characters without blanks",
@@ -238,14 +244,31 @@ request_begin(struct request *req, const struct http_head *head, struct err *err
 	return 0;
 }
 
+/* ?mode= in octal; permission bits only. */
+int
+request_mode(const struct request *req, uint32_t absent, uint32_t *ret, struct err *err)
+{
+	struct view v = request_param(req, "mode");
+	uint32_t mode = 0;
+
+	for (size_t i = 0; i < v.n; i++) {
+		if (v.n > 4 || v.p[i] < '0' || v.p[i] > '7')
+			return refuse(err, BAD_REQUEST, "mode must be octal permissions, 0 to 777");
+		mode = mode << 3 | (uint32_t)(v.p[i] - '0');
+	}
+	if (mode > 0777)
+		return refuse(err, BAD_REQUEST, "mode must be octal permissions, 0 to 777");
+	*ret = v.n == 0 ? absent : mode;
+	return 0;
+}
+
 /* What the key stands for: the route and the bytes of the body. */
 static void
 body_digest(struct request *req)
 {
-	static const uint8_t none[SHA256_BYTES];
 	struct sha256 h;
 
-	if (memcmp(req->key, none, sizeof(none)) == 0)
+	if (!request_keyed(req))
 		return;
 	sha256_init(&h);
 	sha256_add(&h, req->route->path, strlen(req->route->path) + 1);
@@ -275,6 +298,45 @@ request_body(struct request *req, struct err *err)
 						   : ERROR_BAD_REQUEST);
 	req->json = json;
 	return body_read(req->route->body, json, &req->fields, err);
+}
+
+static void
+on_checked(void *owner, const struct answer *answer)
+{
+	struct request *req = owner;
+	const struct msg_refused *m = answer->m;
+
+	req->checking = false;
+	if (answer->type == MSG_REFUSED &&
+		(m->error == ERROR_UNAUTHORIZED || m->error == ERROR_FORBIDDEN))
+		req->ops->revoked(req, m->text);
+}
+
+void
+request_check(struct request *req)
+{
+	struct err err = {0};
+
+	if (req->checking)
+		return;
+	req->checking = true;
+	if (REQUEST_ASK(req, on_checked, &err, WHOAMI, whoami, {.caller = req->caller}) < 0)
+		req->checking = false; /* no engine: it is asked at the next heartbeat */
+}
+
+bool
+request_keyed(const struct request *req)
+{
+	static const uint8_t none[SHA256_BYTES];
+
+	return memcmp(req->key, none, sizeof(none)) != 0;
+}
+
+int
+request_unkeyed(const struct request *req, const char *why, struct err *err)
+{
+	return request_keyed(req) ? refuse(err, BAD_REQUEST, "no Idempotency-Key here: %s", why)
+				  : 0;
 }
 
 int

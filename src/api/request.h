@@ -31,7 +31,8 @@ struct request_ops {
 		struct request *req, uint8_t *p, size_t n); /* bytes of a WebSocket, all of them */
 	void (*drained)(struct request *req);               /* the peer took what was queued */
 	void (*tick)(struct request *req);                  /* see request_timer */
-	void (*gone)(struct request *req);                  /* release `own`; always called */
+	void (*revoked)(struct request *req, struct view text); /* see request_check */
+	void (*gone)(struct request *req);                      /* release `own`; always called */
 };
 
 struct request {
@@ -48,6 +49,7 @@ struct request {
 	bool chunked;                      /* the body has no announced length */
 	bool chunks_ok;                    /* HTTP/1.1: an answer may be streamed */
 	bool streaming;                    /* the head of the answer is out */
+	bool checking;                     /* request_check asks */
 	bool ndjson;                       /* Accept names application/x-ndjson */
 	char accept_key[32];               /* of a WebSocket handshake; "" = none */
 	enum http_reason socket_refusal;   /* why it is none */
@@ -81,6 +83,12 @@ struct view request_param(const struct request *req, const char *name); /* empty
 bool request_flag(const struct request *req, const char *name);         /* 1 or true */
 int request_number(const struct request *req, const char *name, uint64_t absent, uint64_t max,
 	uint64_t *ret, struct err *err) MUST_CHECK;
+int request_mode(
+	const struct request *req, uint32_t absent, uint32_t *ret, struct err *err) MUST_CHECK;
+
+/* Whether it has an Idempotency-Key; a refusal where one would promise what is not kept. */
+bool request_keyed(const struct request *req);
+int request_unkeyed(const struct request *req, const char *why, struct err *err) MUST_CHECK;
 
 /* Opens req->text for a JSON answer and returns its writer. */
 struct json_out *request_out(struct request *req);
@@ -121,6 +129,12 @@ void request_socket_end(struct request *req); /* after a close frame was sent; e
 
 /* Calls ops->tick every so many ms; 0 stops. */
 void request_timer(struct request *req, uint64_t ms);
+
+/*
+ * Asks whether the caller may still ask: a token that was revoked or that expired must not keep what it opened. If not,
+ * ops->revoked is called, which ends the request. For whoever lasts: at every heartbeat.
+ */
+void request_check(struct request *req);
 
 /*
  * The connection broke while something was sent: the request is released with the end of this loop turn and must not be

@@ -211,6 +211,15 @@ stream_tick(struct request *req)
 {
 	if (request_backlog(req) == 0)
 		request_heartbeat(req);
+	if (!request_gone(req))
+		request_check(req);
+}
+
+static void
+stream_revoked(struct request *req, struct view text)
+{
+	job_revoked_free(take_ptr(req->job));
+	error_event(req, error_info(ERROR_UNAUTHORIZED)->code, text);
 }
 
 static void
@@ -230,8 +239,10 @@ stream_gone(struct request *req)
 	loop_free_later(req->api->loop, req->own);
 }
 
-static const struct request_ops stream_ops = {
-	.tick = stream_tick, .drained = stream_drained, .gone = stream_gone};
+static const struct request_ops stream_ops = {.tick = stream_tick,
+	.revoked = stream_revoked,
+	.drained = stream_drained,
+	.gone = stream_gone};
 
 static struct stream *
 stream_new(struct request *req, struct err *err)

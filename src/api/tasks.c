@@ -117,7 +117,9 @@ on_task_resume(struct request *req, struct err *err)
 {
 	struct msg_task_resume m = {.caller = req->caller, .request_id = view_str(req->id)};
 
-	if (request_id(req, 0, ID_TASK, &m.task, err) < 0)
+	if (request_id(req, 0, ID_TASK, &m.task, err) < 0 ||
+		request_unkeyed(
+			req, "resume makes a sandbox each time; look at the task first", err) < 0)
 		return err->code;
 	return REQUEST_ASK(req, on_resumed, err, TASK_RESUME, task_resume, m);
 }
@@ -237,23 +239,6 @@ input_gone(struct request *req)
 static const struct request_ops input_ops = {
 	.feed = input_feed, .feed_end = input_feed_end, .tick = input_tick, .gone = input_gone};
 
-static int
-input_mode(const struct request *req, uint32_t *ret, struct err *err)
-{
-	struct view v = request_param(req, "mode");
-	uint32_t mode = 0;
-
-	for (size_t i = 0; i < v.n; i++) {
-		if (v.n > 4 || v.p[i] < '0' || v.p[i] > '7')
-			return refuse(err, BAD_REQUEST, "mode must be octal permissions, 0 to 777");
-		mode = mode << 3 | (uint32_t)(v.p[i] - '0');
-	}
-	if (mode > 0777)
-		return refuse(err, BAD_REQUEST, "mode must be octal permissions, 0 to 777");
-	*ret = v.n == 0 ? 0644 : mode;
-	return 0;
-}
-
 int
 on_input_put(struct request *req, struct err *err)
 {
@@ -261,7 +246,8 @@ on_input_put(struct request *req, struct err *err)
 	struct msg_input_open m = {.caller = req->caller, .path = path, .size_bytes = req->length};
 	struct input *in;
 
-	if (request_id(req, 0, ID_TASK, &m.task, err) < 0 || input_mode(req, &m.mode, err) < 0)
+	if (request_id(req, 0, ID_TASK, &m.task, err) < 0 ||
+		request_mode(req, 0644, &m.mode, err) < 0)
 		return err->code;
 	if (path.n == 0 || path.n > PATH_BYTES_MAX || path.p[0] != '/')
 		return refuse(err, BAD_REQUEST,

@@ -103,7 +103,11 @@ on_token_create(struct request *req, struct err *err)
 		.template = b->template.v};
 	struct token *t;
 
-	if (expiry(b, &m.expires_ms, err) < 0)
+	if (request_unkeyed(req,
+		    "the text of a token is answered once and not kept, so it cannot be answered "
+		    "again; list the tokens",
+		    err) < 0 ||
+		expiry(b, &m.expires_ms, err) < 0)
 		return err->code;
 	t = calloc(1, sizeof(*t));
 	if (t == NULL)

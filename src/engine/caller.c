@@ -43,9 +43,10 @@ note_use(struct engine *e, const char *prefix, uint64_t now, uint64_t used)
 		return;
 }
 
+/* With `ended` a token that was revoked or expired, else one that holds. */
 static int
-find_token(
-	struct engine *e, const uint8_t digest[static 32], struct principal *ret, struct err *err)
+find_token(struct engine *e, const uint8_t digest[static 32], bool ended, struct principal *ret,
+	struct err *err)
 {
 	struct principal p = {.kind = CALLER_KIND_TOKEN};
 	uint64_t now = clock_real_ms(), revoked, used;
@@ -67,6 +68,12 @@ find_token(
 		revoked = col_u64(&q);
 		used = col_u64(&q);
 	}
+	if (ended) {
+		*ret = p;
+		return revoked != 0 || (p.expires_ms != 0 && now >= p.expires_ms)
+			       ? 0
+			       : REFUSE(err, FORBIDDEN, "the token is valid");
+	}
 	if (revoked != 0)
 		return REFUSE(err, UNAUTHORIZED, "the token was revoked");
 	if (p.expires_ms != 0 && now >= p.expires_ms)
@@ -83,12 +90,20 @@ caller_find(struct engine *e, const struct caller *c, struct principal *ret, str
 	case CALLER_KIND_LOCAL:
 		return find_local(e, c->uid, ret, err);
 	case CALLER_KIND_TOKEN:
-		return find_token(e, c->token, ret, err);
+		return find_token(e, c->token, false, ret, err);
 	case CALLER_KIND_NONE:
 	case CALLER_KIND_MAX:
 		break;
 	}
 	return REFUSE(err, UNAUTHORIZED, "a token is needed: Authorization: Bearer ...");
+}
+
+int
+caller_find_ended(struct engine *e, const struct caller *c, struct principal *ret, struct err *err)
+{
+	if (c->kind != CALLER_KIND_TOKEN)
+		return REFUSE(err, UNAUTHORIZED, "only a token can be revoked");
+	return find_token(e, c->token, true, ret, err);
 }
 
 int

@@ -22,6 +22,10 @@ extern const struct principal principal_engine;
 int caller_find(struct engine *e, const struct caller *c, struct principal *ret,
 	struct err *err) MUST_CHECK;
 
+/* For a token that was revoked or expired: whom it belonged to, so that what it began can be ended in its name. */
+int caller_find_ended(struct engine *e, const struct caller *c, struct principal *ret,
+	struct err *err) MUST_CHECK;
+
 /*
  * The tenant that a new object belongs to: an administrator names one ("" = "default"), a token has its
  * own and may name no other.

@@ -570,8 +570,11 @@ on_job_kill(struct engine *e, struct reply to, const struct msg_job_kill *m, str
 	struct principal p;
 	struct sandbox *s = NULL;
 	auto_tx struct tx tx = {0};
-	int r = caller_find(e, &m->caller, &p, err);
+	int r = m->revoked ? caller_find_ended(e, &m->caller, &p, err)
+			   : caller_find(e, &m->caller, &p, err);
 
+	if (r == 0 && m->revoked && m->signal != 0)
+		r = REFUSE(err, FORBIDDEN, "a token that is not valid any more ends, no more");
 	if (r == 0)
 		r = sandbox_find_live(e, &p, &m->sandbox, &s, err);
 	if (r == 0 && m->signal > 64)

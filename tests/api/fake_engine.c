@@ -20,7 +20,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-enum { API_UID = 64902 };
+enum { API_UID = 64902, FAT = 0xfa };
 
 static void
 refused(struct ipc_peer *peer, uint64_t tag, enum error error, const char *text)
@@ -403,12 +403,14 @@ HANDLER(job_list)
 
 HANDLER(job_kill)
 {
-	struct fake_job *j = known(peer, in->tag, &m->caller) ? job_find(peer, in->tag, &m->job)
-							      : NULL;
+	struct fake_job *j = m->revoked || known(peer, in->tag, &m->caller)
+				     ? job_find(peer, in->tag, &m->job)
+				     : NULL;
 
 	(void)err;
 	if (j == NULL)
 		return 0;
+	must(!m->revoked || token_find(peer->owner, m->caller.token) == NULL);
 	IPC_SEND(peer, in->tag, DONE, done, {0});
 	if (j->child > 0) {
 		(void)kill(-j->child, m->signal == 0 ? SIGKILL : (int)m->signal);
@@ -502,7 +504,9 @@ HANDLER(task_get)
 	id_new(&id);
 	if (!known(peer, in->tag, &m->caller))
 		return 0;
-	if (view_is(m->name, "48221") || view_starts(m->name, ID_TASK))
+	if (view_is(m->name, "fat"))
+		memset(id.b, FAT, sizeof(id.b));
+	if (view_is(m->name, "48221") || view_is(m->name, "fat") || view_starts(m->name, ID_TASK))
 		task_row(peer, in->tag, &id, false);
 	else
 		refused(peer, in->tag, ERROR_NOT_FOUND, "no such task");
@@ -636,16 +640,19 @@ HANDLER(audit_read)
 {
 	struct fake *f = peer->owner;
 	uint64_t last = 450, n = m->after;
-	bool fat = view_is(m->name, "fat"); /* records as long as paths can make them */
 	char sandbox[ID_TEXT], record[5000];
+	struct id task = {{0}};
+	bool fat; /* records as long as paths can make them */
 
 	(void)err;
 	if (!known(peer, in->tag, &m->caller))
 		return 0;
-	if (!fat && !view_is(m->name, "48221") && !view_starts(m->name, ID_TASK)) {
-		refused(peer, in->tag, ERROR_NOT_FOUND, "no such task");
+	if (id_parse(m->name, ID_TASK, &task) < 0) {
+		refused(peer, in->tag, ERROR_NOT_FOUND,
+			"a ticket may change its task between two pages");
 		return 0;
 	}
+	fat = task.b[0] == FAT && task.b[1] == FAT;
 	id_text(&f->sandboxes[0].id, ID_SANDBOX, sandbox);
 	while (n < last && n < m->after + m->limit) {
 		n++;

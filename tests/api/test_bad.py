@@ -382,6 +382,58 @@ def test_engine_takes_nothing(fresh: Api) -> None:
     assert "gone" not in fresh.text()
 
 
+def test_access_token_that_is_none(api: Api) -> None:
+    """A parameter that should be a token never becomes the right of the local uid."""
+    for value in ("", "a%20b", "a%22b", "x" * 257, "%7f"):
+        assert api.ask("GET", f"/v1/me?access_token={value}").status == 401, value
+    assert api.ask("GET", "/v1/me").json["admin"] is True
+
+
+def test_two_keys(api: Api) -> None:
+    body = b"{}"
+    for head in (b"Idempotency-Key: a\r\nIdempotency-Key: b\r\n", b"Idempotency-Key: a\r\nIdempotency-Key: a\r\n",
+                 b"Idempotency-Key: \r\n"):
+        plain = api.raw()
+        plain.sendall(request(body, "/v1/sandboxes", extra=head.decode()))
+        assert plain.recv(65536).startswith(b"HTTP/1.1 400 "), head
+        plain.close()
+    keyed = api.ask("POST", "/v1/me/tokens", {}, Idempotency_Key="k")
+    assert keyed.status == 400 and "list the tokens" in keyed.json["error"]
+
+
+def test_revoked_while_open(fresh: Api) -> None:
+    """A stream, a terminal and a long command of a token that is revoked end soon, and their jobs with them."""
+    token = fresh.ask("POST", "/v1/me/tokens", {}).json["token"]
+    path = "/v1/sandboxes/" + fresh.ask("POST", "/v1/sandboxes", {}).json["id"]
+    bearer = f"Authorization: Bearer {token}\r\n"
+    stream, command, shell = fresh.raw(), fresh.raw(), fresh.raw()
+    for plain in (stream, command, shell):
+        plain.settimeout(40)
+    stream.sendall(request(b'{"cmd":"sleep 100000"}', f"{path}/exec/stream", extra=bearer))
+    command.sendall(request(b'{"cmd":"sleep 100000"}', f"{path}/exec", extra=bearer))
+    shell.sendall((f"GET {path}/exec/pty HTTP/1.1\r\nHost: x\r\n{bearer}Connection: Upgrade\r\nUpgrade: websocket\r\n"
+                   "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n").encode())
+    assert shell.recv(65536).startswith(b"HTTP/1.1 101 ")
+    time.sleep(0.3)
+    assert fresh.ask("DELETE", f"/v1/me/tokens/{token[:12]}").status == 204
+    began = time.monotonic()
+
+    def rest(plain: socket.socket, end: bytes) -> bytes:
+        got = b""
+        while end not in got:
+            piece = plain.recv(65536)
+            if not piece:
+                break
+            got += piece
+        return got
+
+    assert b"event: error" in rest(stream, b"0\r\n\r\n") and time.monotonic() - began < 12
+    assert b"revoked" in rest(shell, b"revoked") and time.monotonic() - began < 12
+    assert b'"code":"unauthorized"' in rest(command, b"0\r\n\r\n")
+    jobs = fresh.ask("GET", path + "/jobs").json["items"]
+    assert [job["reason"] for job in jobs] == ["cancelled"] * 3, jobs
+
+
 def test_engine_silent(fresh: Api) -> None:
     path = "/v1/sandboxes/" + fresh.ask("POST", "/v1/sandboxes", {}).json["id"]
     plain = fresh.raw()

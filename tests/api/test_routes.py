@@ -304,6 +304,8 @@ def test_tasks(api: Api) -> None:
     assert "/workspace/in.bin" in [i["path"] for i in api.ask("GET", path + "/inputs").json["items"]]
     assert api.ask("DELETE", path + "/inputs?path=/workspace/in.bin").status == 204
     assert api.ask("DELETE", path + "/inputs").status == 400
+    keyed = api.ask("POST", path + "/resume", Idempotency_Key="k1")
+    assert keyed.status == 400 and "Idempotency-Key" in keyed.json["error"]
     assert api.ask("POST", path + "/resume").status == 201
     assert api.ask("POST", path + "/close").json["state"] == "closed"
 
@@ -312,10 +314,14 @@ def test_audit(api: Api, sandbox: str) -> None:
     page = api.ask("GET", "/v1/audit/48221?limit=3").json
     assert [r["number"] for r in page["records"]] == [1, 2, 3] and page["more"] is True and page["next"] == 3
     assert page["records"][0]["record"]["event"] == "job.end" and page["records"][0]["digest"].startswith("sha256:")
-    lines = api.ask("GET", "/v1/audit/48221?format=ndjson&after=10")
+    assert page["task"].startswith("tk_")
+    assert api.ask("GET", "/v1/audit/48221?after=3").status == 400, "the ticket may have another task by now"
+    assert api.ask("GET", f"/v1/audit/{page['task']}?after=3&limit=2").json["next"] == 5
+    lines = api.ask("GET", f"/v1/audit/{page['task']}?format=ndjson&after=10")
     assert lines.headers["Content-Type"] == "application/x-ndjson"
     assert [json.loads(x)["number"] for x in lines.body.splitlines()] == list(range(11, 451))
-    assert api.ask("GET", "/v1/audit/48221", Accept="application/x-ndjson").body.count(b"\n") == 450
+    whole = api.ask("GET", "/v1/audit/48221", Accept="application/x-ndjson")
+    assert whole.body.count(b"\n") == 450 and whole.headers["X-Demilune-Task"].startswith("tk_")
     assert api.ask("GET", "/v1/audit/none?format=ndjson").status == 404
 
 

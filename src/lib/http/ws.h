@@ -34,6 +34,7 @@ enum {
 	WS_PROTOCOL = 1002,
 	WS_NO_CODE = 1005, /* a close frame without code; never sent */
 	WS_NOT_UTF8 = 1007,
+	WS_POLICY = 1008,
 	WS_TOO_BIG = 1009,
 };
 
