@@ -170,23 +170,6 @@ answer_pages(struct client *c, struct view target, bool has_query, const char *k
 }
 
 int
-answer_list_target(const struct args *a, const char *path, struct buf *ret, struct err *err)
-{
-	size_t labels = 0;
-
-	for (size_t i = 0; i < a->n_given; i++)
-		labels += a->given[i].option == OPT_LABEL;
-	if (labels > 1)
-		return err_set(err, -EINVAL, "a list takes one --label");
-	buf_add_str(ret, path);
-	if (labels == 1) {
-		buf_add_str(ret, "?label=");
-		target_add(ret, args_text(a, OPT_LABEL));
-	}
-	return buf_check(ret) < 0 ? err_set(err, -E2BIG, "the label is too long") : 0;
-}
-
-int
 answer_done(struct err *err)
 {
 	if (fflush(stdout) == 0 && ferror(stdout) == 0)

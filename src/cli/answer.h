@@ -36,9 +36,5 @@ int answer_print(const json_t *json, struct err *err) MUST_CHECK;
 int answer_pages(struct client *c, struct view target, bool has_query, const char *key,
 	json_t **ret, struct err *err) MUST_CHECK;
 
-/* The path of a list with the one --label, if there is one, as its query. -EINVAL when there are more. */
-int answer_list_target(
-	const struct args *a, const char *path, struct buf *ret, struct err *err) MUST_CHECK;
-
 /* Flushes standard output: 0, 141 when the reader went away, or negative. */
 int answer_done(struct err *err) MUST_CHECK;

@@ -2,15 +2,15 @@
 /* `demilune sandbox`: create, list, show, exec, pause, resume, kill. */
 #include "cli/answer.h"
 #include "cli/exec.h"
+#include "cli/list.h"
 #include "cli/request.h"
 #include "cli/safe.h"
-#include "cli/table.h"
 #include "cli/units.h"
 
 #include <errno.h>
 #include <inttypes.h>
 
-enum { TARGET_BYTES = 4096, TEXT_BYTES = 32768 };
+enum { TEXT_BYTES = 32768 };
 
 static int
 sandbox_target(const char *id, const char *tail, char ret[static 128], struct err *err)
@@ -63,25 +63,9 @@ verb_sandbox_list(struct cli *cli, struct err *err)
 	static const struct table_column columns[] = {{"SANDBOX", false, 0}, {"STATE", false, 0},
 		{"TENANT", false, 24}, {"TEMPLATE", false, 24}, {"TASK", false, 0},
 		{"LEFT", true, 0}, {"MEMORY", true, 0}, {"LABELS", false, 60}};
-	json_t *list auto_json = NULL;
-	auto_table struct table t;
-	auto_buf struct buf target;
-	int r;
+	const struct list list = {"/v1/sandboxes", columns, ARRAY_LEN(columns), sandbox_cells};
 
-	buf_init(&target, TARGET_BYTES);
-	table_init(&t, columns, ARRAY_LEN(columns));
-	r = answer_list_target(&cli->args, "/v1/sandboxes", &target, err);
-	if (r == 0)
-		r = answer_pages(&cli->client, buf_view(&target), args_has(&cli->args, OPT_LABEL),
-			"id", &list, err);
-	if (r < 0)
-		return r;
-	if (args_has(&cli->args, OPT_JSON))
-		return answer_print(list, err);
-	for (size_t i = 0; i < json_array_size(list); i++)
-		sandbox_cells(&t, json_array_get(list, i));
-	r = table_print(&t, stdout, err);
-	return r < 0 ? r : answer_done(err);
+	return list_show(cli, &list, err);
 }
 
 static void

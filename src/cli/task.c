@@ -2,8 +2,8 @@
 /* `demilune task`: list, show, create, resume, close, input. A task is named by id or by its label ticket. */
 #include "cli/answer.h"
 #include "cli/exec.h"
+#include "cli/list.h"
 #include "cli/request.h"
-#include "cli/table.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -37,25 +37,9 @@ verb_task_list(struct cli *cli, struct err *err)
 	static const struct table_column columns[] = {{"TASK", false, 0}, {"STATE", false, 0},
 		{"TENANT", false, 24}, {"CREATED", false, 0}, {"SANDBOXES", true, 0},
 		{"JOBS", true, 0}, {"INPUTS", true, 0}, {"LABELS", false, 60}};
-	json_t *list auto_json = NULL;
-	auto_table struct table t;
-	auto_buf struct buf target;
-	int r;
+	const struct list list = {"/v1/tasks", columns, ARRAY_LEN(columns), task_cells};
 
-	buf_init(&target, TARGET_BYTES);
-	table_init(&t, columns, ARRAY_LEN(columns));
-	r = answer_list_target(&cli->args, "/v1/tasks", &target, err);
-	if (r == 0)
-		r = answer_pages(&cli->client, buf_view(&target), args_has(&cli->args, OPT_LABEL),
-			"id", &list, err);
-	if (r < 0)
-		return r;
-	if (args_has(&cli->args, OPT_JSON))
-		return answer_print(list, err);
-	for (size_t i = 0; i < json_array_size(list); i++)
-		task_cells(&t, json_array_get(list, i));
-	r = table_print(&t, stdout, err);
-	return r < 0 ? r : answer_done(err);
+	return list_show(cli, &list, err);
 }
 
 /* ---- inputs ---- */
