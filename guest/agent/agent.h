@@ -5,8 +5,9 @@
  */
 #pragma once
 
-#include "limits.h"
 #include "drop.h"
+#include "limits.h"
+#include "oom.h"
 #include "watch.h"
 
 #include "lib/base/list.h"
@@ -24,6 +25,7 @@ struct agent {
 	uint32_t last_stream;
 	struct watch sinks[AGENT_SINKS];
 	size_t next_sink;
+	struct oom oom;
 	struct drop drop; /* what a child must give up */
 	bool purge; /* a reaper was killed: end all orphans, they cannot be told apart any more */
 };

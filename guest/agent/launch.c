@@ -129,7 +129,7 @@ arrange(const struct job *j, const struct ends *e)
 	int out = j->start.pty ? e->child_in : e->child_out;
 	int err = j->start.pty ? e->child_in : e->child_err;
 
-	/* PID 1 holds 0 to 3, so that the ends are above them. Without stdin 0 stays /dev/null. */
+	/* PID 1 holds 0 to 4, so that the ends are above them. Without stdin 0 stays /dev/null. */
 	if (e->child_in >= 0 && dup2(e->child_in, 0) < 0)
 		return errno;
 	if (dup2(out, 1) < 0 || (err >= 0 && dup2(err, 2) < 0))
@@ -162,9 +162,15 @@ launch(struct job *j)
 
 	if (r != 0)
 		return r;
+	r = oom_raise(&j->agent->oom);
+	if (r != 0)
+		return r;
 	pid = fork();
-	if (pid < 0)
-		return errno;
+	r = pid < 0 ? errno : 0;
+	if (pid != 0)
+		oom_restore(&j->agent->oom);
+	if (r != 0)
+		return r;
 	if (pid == 0)
 		child(j, &e);
 	j->pid = pid;

@@ -58,12 +58,13 @@ agent_init(struct agent *a, struct err *err)
 	if (getpid() != 1)
 		return err_set(
 			err, -EPERM, "demilune-agent is PID 1 of a sandbox and nothing else");
-	for (int fd = 0; fd <= FD_AGENT_CHANNEL; fd++)
+	for (int fd = 0; fd <= FD_AGENT_OOM; fd++)
 		if (fcntl(fd, F_GETFD) < 0)
 			return err_errno(err, "descriptor %d", fd);
 	if (fd_set_cloexec(FD_AGENT_CHANNEL, true, err) < 0 ||
 		fd_set_nonblock(FD_AGENT_CHANNEL, err) < 0 ||
-		fd_close_from(FD_AGENT_CHANNEL + 1, err) < 0)
+		fd_set_cloexec(FD_AGENT_OOM, true, err) < 0 ||
+		fd_close_from(FD_AGENT_OOM + 1, err) < 0)
 		return err->code;
 	signals_reset();
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
@@ -73,6 +74,9 @@ agent_init(struct agent *a, struct err *err)
 	r = drop_look(&a->drop);
 	if (r < 0)
 		return err_set(err, r, "capabilities cannot be read");
+	r = oom_look(&a->oom);
+	if (r < 0)
+		return err_set(err, r, "descriptor %d is not our oom_score_adj", FD_AGENT_OOM);
 	r = children_listed(err);
 	if (r < 0)
 		return r;

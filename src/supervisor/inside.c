@@ -17,6 +17,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/jail/jail.h"
+#include "proto_gen.h"
 #include "sandbox-syscalls.h"
 #include "supervisor/limits.h"
 #include "supervisor/mount.h"
@@ -38,6 +39,9 @@
 
 /* Where the descriptors lie between the clone and the exec. */
 enum { AT_NULL, AT_OUT, AT_LOG, AT_SOCK, AT_USERNS, AT_DEV, AT_AGENT, AT_STAGE, AT_ENTRIES };
+
+/* Beside the descriptors with which the agent starts (fds.def); these two close at its exec. */
+enum { NEXT_AGENT = FD_AGENT_OOM + 1, NEXT_SOCK };
 
 #define CAP(name) (1ULL << CAP_##name)
 
@@ -126,6 +130,7 @@ cgroups_enter(const struct spawn_kit *kit, struct err *err)
 	return unshare(CLONE_NEWCGROUP) < 0 ? err_errno(err, "a new cgroup namespace") : 0;
 }
 
+/* Its own alone; the agent raises it for the jobs that it forks (guest/agent/oom.h). */
 static int
 oom_score_set(struct err *err)
 {
@@ -159,6 +164,26 @@ copy_to(const char *from, unsigned attrs, const char *to, struct err *err)
 }
 
 /*
+ * The sandbox's /proc, where nothing can be written; before that, *ret_oom: this process's own oom_score_adj. The writable
+ * mount that it was opened on lies below the other one until the stage goes. It is not of the host's /proc: whoever gets hold of the
+ * descriptor has a file of the sandbox and no number of the host.
+ */
+static int
+proc_mount(int *ret_oom, struct err *err)
+{
+	const struct mount_option options[] = {{"hidepid", "invisible"}};
+	const unsigned attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+	int r = mount_new_at("proc", options, ARRAY_LEN(options), attrs, "proc", err);
+
+	if (r < 0)
+		return r;
+	*ret_oom = openat(AT_STAGE, "proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+	if (*ret_oom < 0)
+		return err_errno(err, "oom_score_adj");
+	return copy_to("proc", MOUNT_ATTR_RDONLY, "proc", err);
+}
+
+/*
  * Covers what a sandbox should not read. A file is covered by a device node on a mount without devices: it can
  * not be opened; a directory by one that is empty.
  */
@@ -185,10 +210,9 @@ masks_mount(const struct spawn_kit *kit, struct err *err)
 
 /* What every sandbox has, whatever its template: on the stage until the root is there. */
 static int
-common_mounts(const struct spawn_kit *kit, struct err *err)
+common_mounts(const struct spawn_kit *kit, int *ret_oom, struct err *err)
 {
 	char ptys[16];
-	const struct mount_option proc[] = {{"hidepid", "invisible"}};
 	const struct mount_option pts[] = {{"ptmxmode", "0666"}, {"mode", "0620"}, {"max", ptys}};
 	int r;
 
@@ -200,10 +224,7 @@ common_mounts(const struct spawn_kit *kit, struct err *err)
 		r = mount_new_at("devpts", pts, ARRAY_LEN(pts),
 			MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, "dev/pts", err);
 	if (r == 0)
-		r = mount_new_at("proc", proc, ARRAY_LEN(proc),
-			MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
-				MOUNT_ATTR_NOEXEC,
-			"proc", err);
+		r = proc_mount(ret_oom, err);
 	return r == 0 ? masks_mount(kit, err) : r;
 }
 
@@ -302,10 +323,10 @@ ids_enter(struct err *err)
 
 /* Descriptors as the agent expects them; its own program closes at exec. */
 static int
-agent_descriptors(int channel, struct err *err)
+agent_descriptors(int channel, int oom, struct err *err)
 {
 	auto_fd int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	const int fds[] = {null, null, null, channel, AT_AGENT, AT_SOCK};
+	const int fds[] = {null, null, null, channel, oom, AT_AGENT, AT_SOCK};
 	int r;
 
 	if (null < 0)
@@ -314,8 +335,8 @@ agent_descriptors(int channel, struct err *err)
 	if (r < 0)
 		return r;
 	(void)take_fd(&null); /* closed by fd_arrange */
-	r = fd_set_cloexec(4, true, err);
-	return r == 0 ? fd_set_cloexec(5, true, err) : r;
+	r = fd_set_cloexec(NEXT_AGENT, true, err);
+	return r == 0 ? fd_set_cloexec(NEXT_SOCK, true, err) : r;
 }
 
 static int
@@ -334,11 +355,10 @@ fail(int sock, const struct err *err)
 }
 
 static NORETURN void
-become_agent(const struct spawn_order *o, const int fds[SPAWN_FDS])
+become_agent(const struct spawn_order *o, const int fds[SPAWN_FDS], int oom)
 {
 	static const char *const argv[] = {"agent", NULL};
 	static const char *const env[] = {NULL};
-	enum { SOCK = 5, AGENT = 4 };
 	struct err err = {0};
 
 	if (sethostname(o->hostname, strlen(o->hostname)) < 0) {
@@ -352,14 +372,14 @@ become_agent(const struct spawn_order *o, const int fds[SPAWN_FDS])
 		jail_caps_drop_to(AGENT_CAPS, &err) < 0 || follow_supervisor(&err) < 0)
 		fail(AT_SOCK, &err);
 	report(AT_SOCK, SPAWN_STARTED, NULL);
-	if (agent_descriptors(fds[SPAWN_FD_CHANNEL], &err) < 0)
+	if (agent_descriptors(fds[SPAWN_FD_CHANNEL], oom, &err) < 0)
 		_exit(1); /* the socket may have moved: its closing tells, since the process is gone */
 	if (confine(&err) < 0)
-		fail(SOCK, &err);
-	(void)execveat(AGENT, "", (char *const *)(uintptr_t)argv, (char *const *)(uintptr_t)env,
-		AT_EMPTY_PATH);
+		fail(NEXT_SOCK, &err);
+	(void)execveat(NEXT_AGENT, "", (char *const *)(uintptr_t)argv,
+		(char *const *)(uintptr_t)env, AT_EMPTY_PATH);
 	(void)err_errno(&err, "executing the agent");
-	fail(SOCK, &err);
+	fail(NEXT_SOCK, &err);
 }
 
 /* Blocks until the supervisor needs this process, or is gone. */
@@ -390,16 +410,17 @@ inside_main(const struct spawn_kit *kit, int sock)
 {
 	static struct spawn_order order;
 	struct err err = {0};
-	int fds[SPAWN_FDS];
+	int fds[SPAWN_FDS], oom = -1;
 
 	signals_reset();
 	if (descriptors_arrange(kit, sock, &err) < 0)
 		_exit(1);
 	if (follow_supervisor(&err) < 0 || oom_score_set(&err) < 0 ||
-		cgroups_enter(kit, &err) < 0 || ns_lo_up(&err) < 0 || common_mounts(kit, &err) < 0)
+		cgroups_enter(kit, &err) < 0 || ns_lo_up(&err) < 0 ||
+		common_mounts(kit, &oom, &err) < 0)
 		fail(AT_SOCK, &err);
 	report(AT_SOCK, SPAWN_READY, NULL);
 	if (order_wait(&order, fds, &err) < 0)
 		_exit(0);
-	become_agent(&order, fds);
+	become_agent(&order, fds, oom);
 }

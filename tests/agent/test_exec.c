@@ -65,6 +65,30 @@ exit_code_and_both_outputs(void **state)
 	assert_true(r.end.wall_us > 0 && r.end.memory_peak_bytes > 100000);
 }
 
+/* Jobs are born to go first when memory runs out; PID 1 has its own score again, and no job has its descriptor. */
+static void
+jobs_go_first(void **state)
+{
+	auto_result struct result r;
+	char path[64], score[16] = "";
+	FILE *f;
+
+	(void)state;
+	world_shell(&world, "cat /proc/self/oom_score_adj; ls /proc/self/fd | tr '\\n' ' '", &r);
+	assert_out(&r, "1000\n0 1 2 3 "); /* 3 is the directory that ls reads */
+	(void)snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", world.agent);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	assert_non_null(fgets(score, sizeof(score), f));
+	(void)fclose(f);
+	f = fopen("/proc/self/oom_score_adj", "re");
+	assert_non_null(f);
+	assert_non_null(fgets(path, sizeof(path), f));
+	(void)fclose(f);
+	assert_string_equal(score, path); /* the world's agent inherited ours */
+	assert_string_not_equal(score, "1000\n");
+}
+
 static void
 signalled_is_told(void **state)
 {
@@ -617,6 +641,7 @@ main(void)
 		cmocka_unit_test(exit_code_and_both_outputs),
 		cmocka_unit_test(idle_cost),
 		cmocka_unit_test(round_trip),
+		cmocka_unit_test(jobs_go_first),
 		cmocka_unit_test(signalled_is_told),
 		cmocka_unit_test(words_not_shell),
 		cmocka_unit_test(environment_is_what_start_carried),

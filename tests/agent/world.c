@@ -112,7 +112,7 @@ NORETURN static void
 agent_child(const struct world *w, const char *exe, int channel)
 {
 	char path[128];
-	int program = open(exe, O_RDONLY | O_CLOEXEC);
+	int program = open(exe, O_RDONLY | O_CLOEXEC), oom;
 	char *argv[] = {(char *)(uintptr_t) "demilune-agent", NULL}, *env[] = {NULL};
 	sigset_t all;
 
@@ -131,9 +131,12 @@ agent_child(const struct world *w, const char *exe, int channel)
 	(void)sigprocmask(SIG_BLOCK, &all, NULL);
 	caps_limit();
 	program = fcntl(program, F_DUPFD, 100);
-	need(dup2(channel, 3) == 3, "dup2");
+	oom = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+	oom = fcntl(oom, F_DUPFD, 100);
+	need(dup2(channel, 3) == 3 && dup2(oom, 4) == 4, "dup2");
+	(void)close(oom);
 	need(fcntl(program, F_SETFD, FD_CLOEXEC) == 0, "cloexec");
-	(void)close_range(4, 99, 0);
+	(void)close_range(5, 99, 0);
 	(void)close_range((unsigned)program + 1, ~0U, 0);
 	(void)syscall(SYS_execveat, program, "", argv, env, AT_EMPTY_PATH);
 	need(false, "exec of the agent");

@@ -141,6 +141,37 @@ try_use_memory(const struct given *g, struct note *n)
 	return hog_judge(pid, n);
 }
 
+/* With as little memory of its own as can be: the kernel finds nobody here who is larger than PID 1. */
+int
+hog_run(void)
+{
+	static char block[BLOCK]; /* never written: the page of zeros, which counts for nobody */
+	int fd = memfd_create("hog", MFD_CLOEXEC);
+
+	while (write(fd, block, BLOCK) == BLOCK)
+		;
+	return 1;
+}
+
+/* Memory that is nobody's when the kernel counts. What the hog has of its own sets it apart from its parents. */
+int
+try_use_memory_file(const struct given *g, struct note *n)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		static char block[8 * BLOCK];
+		int fd = memfd_create("hog", MFD_CLOEXEC);
+
+		memset(block, 1, sizeof(block));
+		for (uint64_t used = 0; used < 2 * g->memory_bytes; used += BLOCK)
+			if (write(fd, block, BLOCK) != BLOCK)
+				_exit(2);
+		_exit(0);
+	}
+	return hog_judge(pid, n);
+}
+
 /* ---- writable places ---- */
 
 struct places {

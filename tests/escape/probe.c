@@ -3,7 +3,7 @@
  * The probe's main: runs each row of probes.def in a process of its own with a deadline, and prints
  * "id TAB held|broken TAB detail" for each. Started in a sandbox by test_escape.py; exit code 0 means that all rows
  * were tried, whatever they found. Other uses: --list prints the table, --victim MARK plays the victim, --ids
- * prints uid and effective uid (for the set-user-id test).
+ * prints uid and effective uid (for the set-user-id test), --hog fills a memory file (for the order in which jobs are killed).
  *
  *     probe [--NAME VALUE]... [--only PREFIX] [--where OPEN|SHUT|LIMIT]
  */
@@ -199,6 +199,8 @@ main(int argc, char **argv)
 		return list();
 	if (argc == 2 && strcmp(argv[1], "--ids") == 0)
 		return printf("%u %u\n", getuid(), geteuid()) < 0;
+	if (argc == 2 && strcmp(argv[1], "--hog") == 0)
+		return hog_run();
 	if (argc == 4 && strcmp(argv[1], "--victim") == 0)
 		return victim_run(argv[2], argv[3]);
 	for (int i = 1; i + 1 < argc; i += 2) {

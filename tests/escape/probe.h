@@ -55,6 +55,9 @@ typedef int attempt_fn(const struct given *g, struct note *n);
 
 /* Serves as victim: everything by which another process could reach it, under the name g->mark. Returns when stdin ends. */
 int victim_run(const char *mark, const char *canary);
+
+/* attempt_limits.c: a memory file without end. Does not return where there is a limit. */
+int hog_run(void);
 /* System V key and TCP port made from a mark; the same on every host. */
 uint32_t victim_key(const char *mark);
 uint16_t victim_port(const char *mark);
