@@ -14,6 +14,7 @@ its own control groups, so that several can run beside each other and what is le
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import http.client
 import itertools
@@ -29,6 +30,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -284,11 +286,12 @@ class Daemon:
 
     def start(self) -> None:
         program = self.build / "src/supervisor/demilune-supervisor"
-        # The shell enters the control groups, then is the supervisor.
+        # The shell enters the control groups, then is the supervisor. It dies with the thread that starts it, so that a test
+        # run that was killed leaves no daemon; what that had in turn dies with it.
         enter = "".join(f"echo 0 >'{group}/cgroup.procs' && " for group in self.groups)
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
-                ["/bin/sh", "-c", f"{enter}exec '{program}' --config '{self.home}/demilune.yaml'"],
+                ["/bin/sh", "-c", f"{enter}exec setpriv --pdeathsig KILL '{program}' --config '{self.home}/demilune.yaml'"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", start_new_session=True)
         wait_until("/readyz answers 200", lambda: self.ended() or self.client.ready(), 30)
         if self.ended():
@@ -347,12 +350,10 @@ class Daemon:
             if not pids:
                 break
             time.sleep(0.02)
+        shutil.rmtree(self.home, ignore_errors=True)  # first: groups may be busy for a moment still
         for group in self.groups:
-            for path in sorted((p for p in group.rglob("*") if p.is_dir()), reverse=True):
-                path.rmdir()
-            if group.exists():
-                group.rmdir()
-        shutil.rmtree(self.home, ignore_errors=True)
+            for path in sorted((p for p in [group, *group.rglob("*")] if p.is_dir()), reverse=True):
+                wait_until(f"{path} is empty", partial(removed, path), 2)
 
     # ---- what there is of it ----
 
@@ -383,8 +384,7 @@ class Daemon:
         mine = str(self.home)
         held.mounts = [line for line in read("/proc/self/mountinfo").splitlines() if mine in line]
         held.loops = [str(path) for path in Path("/sys/block").glob("loop*/loop/backing_file") if mine in read(path)]
-        # The lock stays: removing it would let two supervisors in.
-        held.files = [path.name for path in self.run.iterdir() if path.name != "lock"] if self.run.exists() else []
+        held.files = [path.name for path in self.run.iterdir()] if self.run.exists() else []
         held.namespaces = sorted(self.seen_namespaces & namespaces_alive())
         return held
 
@@ -401,6 +401,18 @@ class Daemon:
         """Open descriptors by role, of processes that live as long as the daemon."""
         return {name: len(os.listdir(f"/proc/{pid}/fd"))
                 for name in ("supervisor", "engine", "api") for pid in self.by_role(name)}
+
+
+def removed(group: Path) -> bool:
+    """A group is busy until the kernel is through with the last of its processes."""
+    with contextlib.suppress(FileNotFoundError):
+        try:
+            group.rmdir()
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
+            return False
+    return True
 
 
 def namespaces_alive() -> set[str]:

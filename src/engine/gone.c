@@ -225,6 +225,19 @@ reason_of_end(const struct sandbox *s, enum sandbox_reason told)
 	return told != SANDBOX_REASON_NONE ? told : SANDBOX_REASON_KILLED;
 }
 
+/* An end that nobody asked for, no limit wanted and no record of a refusal tells of. */
+static void
+log_unexpected(const struct sandbox *s)
+{
+	char name[ID_TEXT];
+
+	if (s->reason != SANDBOX_REASON_AGENT_LOST && s->reason != SANDBOX_REASON_RELAY_LOST &&
+		s->reason != SANDBOX_REASON_PROTOCOL)
+		return;
+	id_text(&s->id, ID_SANDBOX, name);
+	log_line("%s ended: %s", name, sandbox_reason_text(s->reason));
+}
+
 void
 sandbox_ended(struct sandbox *s, const struct msg_gone *m, bool proof_known)
 {
@@ -248,6 +261,7 @@ sandbox_ended(struct sandbox *s, const struct msg_gone *m, bool proof_known)
 		return;
 	}
 	s->uncommitted = false;
+	log_unexpected(s);
 	store_sync(e->store);
 	jobs_answer_lost(s);
 	answer_all(s);

@@ -33,7 +33,8 @@ lost_api(struct ipc_peer *peer, const struct err *why)
 {
 	struct engine *e = peer->owner;
 
-	log_line("the api is lost: %s", why->text);
+	if (!e->stopping)
+		log_line("the api is lost: %s", why->text);
 	uploads_drop(e);
 	ipc_peer_close(take_ptr(e->api));
 }
@@ -53,7 +54,9 @@ lost_relay(struct ipc_peer *peer, const struct err *why)
 	ipc_peer_close(take_ptr(s->relay));
 	if (ending)
 		return;
-	log_line("a relay is lost: %s", why->text);
+	/* One that is gone may be how any end looks from here: GONE tells, and is logged then. */
+	if (why->code != -EPIPE)
+		log_line("a relay is lost: %s", why->text);
 	sandbox_kill(s, reason_of(why), &principal_engine, view_of(NULL, 0));
 }
 
@@ -61,7 +64,8 @@ int
 on_relay_lost(struct sandbox *s, const struct msg_relay_lost *m, struct err *err)
 {
 	(void)err;
-	log_line("an agent is lost: %s", m->text);
+	if (m->code != -EPIPE && m->code != -ECONNRESET && s->state != SANDBOX_STATE_STOPPING)
+		log_line("an agent is lost: %s", m->text);
 	s->relay->state = RELAY_DEAD;
 	sandbox_kill(s, SANDBOX_REASON_AGENT_LOST, &principal_engine, view_of(NULL, 0));
 	return 0;

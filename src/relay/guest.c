@@ -169,7 +169,9 @@ guest_lost(struct relay *r, enum relay_exit how, const struct err *why)
 		return;
 	r->state = RELAY_LOST;
 	r->exit = how;
-	log_line("agent lost: %s", why->text);
+	/* An agent that is gone: the engine knows whether that was to be. What it did wrong is told here too. */
+	if (how == EXIT_PROTOCOL || (why->code != -EPIPE && why->code != -ECONNRESET))
+		log_line("agent lost: %s", why->text);
 	ev_io_stop(r->loop, &r->readable);
 	ev_io_stop(r->loop, &r->writable);
 	ev_timer_stop(r->loop, &r->hello);

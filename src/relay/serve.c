@@ -106,7 +106,9 @@ on_engine_lost(struct ipc_peer *peer, const struct err *why)
 {
 	struct relay *r = relay_of(peer);
 
-	log_line("engine: %s", why->text);
+	/* One that is gone: the supervisor tells of it, when that was not to be. */
+	if (why->code != -EPIPE && why->code != -ECONNRESET)
+		log_line("engine: %s", why->text);
 	ipc_peer_close(peer);
 	r->engine = NULL;
 	if (r->state == RELAY_LOST)

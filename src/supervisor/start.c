@@ -24,10 +24,16 @@
 
 /* ---- directories ---- */
 
-/* All missing parts of the path; the last one opened. It must be root's, and nobody else may write to it. */
+enum { RUN_TRIES = 16 };
+
+/*
+ * All missing parts of the path; the last one opened. It must be root's, and nobody else may write to it. *ret_made:
+ * the last one was not there.
+ */
 static int
-dir_make(const char *path, struct err *err)
+dir_make(const char *path, bool *ret_made, struct err *err)
 {
+	bool made = false;
 	char part[256];
 	auto_fd int fd = -1;
 	struct stat st;
@@ -36,7 +42,8 @@ dir_make(const char *path, struct err *err)
 		if (path[n] != '/' && path[n] != '\0')
 			continue;
 		must((size_t)snprintf(part, sizeof(part), "%.*s", (int)n, path) < sizeof(part));
-		if (mkdir(part, 0755) < 0 && errno != EEXIST)
+		made = mkdir(part, 0755) == 0;
+		if (!made && errno != EEXIST)
 			return err_errno(err, "%s", part);
 	}
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -45,6 +52,7 @@ dir_make(const char *path, struct err *err)
 	if (st.st_uid != 0 || (st.st_mode & 022) != 0)
 		return err_set(err, -EPERM,
 			"%s must belong to root, and nobody else may write to it", path);
+	*ret_made = made;
 	return take_fd(&fd);
 }
 
@@ -61,17 +69,64 @@ subdir_make(int dir, const char *name, uint32_t uid, mode_t mode, struct err *er
 	return take_fd(&fd);
 }
 
-/* Held as long as the process lives. */
+/*
+ * Held as long as the process lives. Whoever holds the lock of a run directory removes it when it ends (run_remove), so the file
+ * that was opened here may have lost its name before it was locked, or the directory is gone: -ESTALE, to be tried
+ * again from the directory on. A file that has the name while it is locked keeps it: only its holder removes it.
+ */
 static int
 lock_take(int dir, const char *path, struct err *err)
 {
 	auto_fd int fd = openat(dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
+	struct stat locked, named;
+
+	if (fd < 0 && errno == ENOENT)
+		return err_set(err, -ESTALE, "%s was removed", path);
 	if (fd < 0)
 		return err_errno(err, "%s/lock", path);
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return err_set(err, -EBUSY, "another supervisor uses %s", path);
+	if (fstat(fd, &locked) < 0)
+		return err_errno(err, "%s/lock", path);
+	if (fstatat(dir, "lock", &named, AT_SYMLINK_NOFOLLOW) < 0 ||
+		named.st_ino != locked.st_ino || named.st_dev != locked.st_dev)
+		return err_set(err, -ESTALE, "%s/lock was removed", path);
 	return take_fd(&fd);
+}
+
+static int
+run_take(struct supervisor *sv, struct err *err)
+{
+	const char *path = sv->settings.run_dir;
+	int r = -ESTALE;
+
+	for (int i = 0; r == -ESTALE && i < RUN_TRIES; i++) {
+		auto_fd int run = dir_make(path, &sv->run_made, err);
+
+		if (run == -ENOENT)
+			continue; /* it went between two steps */
+		if (run < 0)
+			return run;
+		r = lock_take(run, path, err);
+		if (r >= 0) {
+			sv->run_lock = r;
+			sv->run = take_fd(&run);
+		}
+	}
+	return r < 0 ? r : 0;
+}
+
+/*
+ * The lock goes last of all, by its holder. The directory goes with it when it was made here: one that stood ready is its
+ * maker's, and one that another supervisor uses already is not empty.
+ */
+static void
+run_remove(struct supervisor *sv)
+{
+	(void)unlinkat(sv->run, "lock", 0);
+	if (sv->run_made)
+		(void)rmdir(sv->settings.run_dir);
 }
 
 /* Everybody may connect; the api asks the kernel who it is. */
@@ -99,20 +154,18 @@ local_listen(struct supervisor *sv, struct err *err)
 int
 start_dirs(struct supervisor *sv, struct err *err)
 {
+	bool made;
 	int engine, r;
 
-	sv->state = dir_make(sv->settings.state_dir, err);
+	sv->state = dir_make(sv->settings.state_dir, &made, err);
 	if (sv->state < 0)
 		return sv->state;
 	sv->lock = lock_take(sv->state, sv->settings.state_dir, err);
 	if (sv->lock < 0)
 		return sv->lock;
-	sv->run = dir_make(sv->settings.run_dir, err);
-	if (sv->run < 0)
-		return sv->run;
-	sv->run_lock = lock_take(sv->run, sv->settings.run_dir, err);
-	if (sv->run_lock < 0)
-		return sv->run_lock;
+	r = run_take(sv, err);
+	if (r < 0)
+		return r;
 	engine = subdir_make(sv->state, "engine", sv->settings.engine_uid, 0700, err);
 	if (engine < 0)
 		return engine;
@@ -347,7 +400,9 @@ start_undo(struct supervisor *sv)
 		stage_remove(sv);
 	if (sv->local >= 0)
 		(void)unlinkat(sv->run, "api.sock", 0);
-	/* The lock files stay: removing one while another waits for it would give two of them. */
+	if (sv->run_lock >= 0)
+		run_remove(sv);
+	/* The state directory's lock stays, as what it guards does. */
 	close_kept(&sv->local);
 	close_kept(&sv->stage);
 	close_kept(&sv->run_lock);

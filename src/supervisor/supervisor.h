@@ -26,6 +26,7 @@ struct supervisor {
 	char tag[17];               /* of the parents of its control groups */
 	int state, run, stage,
 		templates_dir;     /* owned: directories; templates_dir is handed to templates */
+	bool run_made;             /* the run directory was not there before */
 	int lock, run_lock, local; /* owned: lock files, listening socket */
 	struct programs programs;
 	struct cgroups cgroups;

@@ -197,7 +197,7 @@ def test_agent_holds_no_descriptor_of_the_host(world: World) -> None:
         assert name in own or re.fullmatch(r"/dev/null|socket:.*|pipe:.*|anon_inode:.*", target), (name, target)
     assert own == {"4"}, held
     at = Path(f"/proc/{agent_of(box)}")
-    assert (at / "fd/4").stat().st_dev == (at / "root/proc").stat().st_dev != Path("/proc").stat().st_dev, "the sandbox's own"
+    assert (at / "fd/4").stat().st_dev == (at / "root/proc").stat().st_dev != Path("/proc").stat().st_dev
     sockets = [target for target in held.values() if target.startswith("socket:")]
     assert len(sockets) == 1, held
     world.client.kill(box["id"]).expect(200)
@@ -311,7 +311,7 @@ NOBODY = "import os\nfd = os.memfd_create('hog')\nfor i in range(400): os.write(
 @pytest.mark.parametrize("hog", [["/usr/bin/python3", "-c", NOBODY], ["/tmp/probe", "--hog"]], ids=["python", "tiny"])
 @pytest.mark.parametrize("user", USERS)
 def test_memory_of_nobody(world: World, user: str, hog: list[str]) -> None:
-    """Memory in a file that no process maps counts for none of them: the kernel takes jobs, all that it needs, and not PID 1."""
+    """Memory in a file that no process maps counts for none of them: the kernel takes jobs and not PID 1."""
     box = world.sandbox(limits=SMALL)
     done = world.client.exec(box["id"], hog, user=user, timeout_seconds=20)
     assert done.get("reason") == "oom", done
@@ -322,7 +322,7 @@ def test_memory_of_nobody(world: World, user: str, hog: list[str]) -> None:
 
 
 def test_jobs_go_before_the_agent(world: World) -> None:
-    """From outside: what runs in a sandbox has the highest score there is, PID 1 has its own again; inside nobody changes it."""
+    """What runs in a sandbox has the highest score there is, PID 1 has its own again; inside nobody changes it."""
     box = world.attacker
     world.client.exec(box["id"], "sleep 31", detach=True)
     wait_until("the command runs", lambda: len(host.inside(agent_of(box))) >= 3, 3)
