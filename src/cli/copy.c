@@ -165,6 +165,26 @@ receive_as(struct exchange *x, const char *path, bool force, struct err *err)
 	return r;
 }
 
+/*
+ * "-" is standard output, and what is neither a file nor a directory (/dev/stdout, a pipe) is written into and never
+ * replaced: renaming a file over a device would take it away from the whole host. NO_STREAM for anything else; -1 is a fault.
+ */
+enum { NO_STREAM = -2 };
+
+static int
+stream_open(const char *to, struct stat *st, struct err *err)
+{
+	int fd = NO_STREAM;
+
+	if (strcmp(to, "-") == 0)
+		fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+	else if (stat(to, st) == 0 && !S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode))
+		fd = open(to, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+	if (fd == -1)
+		(void)err_errno(err, "cannot write to %.100s", to);
+	return fd;
+}
+
 static int
 copy_out(struct cli *cli, const struct side *from, const char *to, struct err *err)
 {
@@ -174,19 +194,25 @@ copy_out(struct cli *cli, const struct side *from, const char *to, struct err *e
 	struct stat st;
 	bool force = args_has(&cli->args, OPT_FORCE);
 	bool is_directory = stat(to, &st) == 0 && S_ISDIR(st.st_mode);
+	int stream auto_fd = NO_STREAM;
 	int r;
 
 	if (!is_directory && to[0] != '\0' && to[strlen(to) - 1] == '/')
 		return err_set(err, -ENOTDIR, "%.120s is not a directory", to);
+	stream = stream_open(to, &st, err);
+	if (stream == -1)
+		return err->code;
 	r = join(to, is_directory, from->path, path, err);
-	if (r == 0 && !force && lstat(path, &st) == 0)
+	if (r == 0 && stream < 0 && !force && lstat(path, &st) == 0)
 		r = is_there(path, err); /* before anything is asked; decided when it is named */
 	if (r < 0)
 		return r;
 	fs_target(from, from->path, &target);
 	r = exchange_open(&cli->client,
 		&(struct ask){.method = HTTP_GET, .target = buf_view(&target)}, &x, err);
-	return r < 0 ? r : receive_as(&x, path, force, err);
+	if (r < 0)
+		return r;
+	return stream >= 0 ? receive(&x, stream, err) : receive_as(&x, path, force, err);
 }
 
 /* ---- trees: what is in one directory goes into the other, which is made if it is not there ---- */

@@ -8,6 +8,7 @@ import json
 import os
 import pty
 import re
+import stat
 import subprocess
 import tarfile
 import time
@@ -380,6 +381,22 @@ def test_copy_out(fake: Fake, tmp_path: Path) -> None:
     assert link.is_symlink() and len(fake.seen) == asked
     fake.run("sandbox", "cp", "-f", f"{SANDBOX}:/work/out.bin", str(link))
     assert not link.is_symlink() and not (tmp_path / "victim").exists()
+
+
+@pytest.mark.parametrize("how", [[], ["--force"]])
+def test_a_device_is_written_into_and_never_replaced(fake: Fake, tmp_path: Path, how: list[str]) -> None:
+    def answer(h: Handler, s: Seen) -> None:
+        h.stream("application/octet-stream")
+        h.chunk(b"bytes")
+        h.end()
+
+    fake.on("GET", FS, answer)
+    device = tmp_path / "null"
+    os.mknod(device, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    fake.run("sandbox", "cp", *how, f"{SANDBOX}:/f", str(device))
+    assert stat.S_ISCHR(device.lstat().st_mode) and sorted(tmp_path.glob("*.part")) == []
+    for output in ("-", "/dev/stdout"):
+        assert fake.run("sandbox", "cp", *how, f"{SANDBOX}:/f", output).stdout == b"bytes"
 
 
 def test_a_file_that_comes_up_meanwhile_stays(fake: Fake, tmp_path: Path) -> None:
