@@ -145,7 +145,7 @@ job_finish(struct job *j, const struct frame_ended *m)
 		.wall_us = now - j->started_us,
 		.cpu_us = m->cpu_us,
 		.memory_peak_bytes = m->memory_peak_bytes};
-	if (j->hashed)
+	if (j->hashed && (j->kind != JOB_KIND_EXEC || j->in.bytes > 0))
 		sha256_end(&j->hash, j->end.content);
 	job_tell_end(j);
 }
@@ -280,7 +280,8 @@ job_new(struct relay *r, const struct msg_job_start *m)
 	j->in.feed = -1;
 	j->in.credit = CHANNEL_CREDIT;
 	j->in.wanted = m->stdin_open || kind_writes(m->kind);
-	j->hashed = kind_writes(m->kind) || (kind_reads(m->kind) && m->kind != JOB_KIND_EXEC);
+	/* Of a command its stdin: what a shell was told that way is a command too. */
+	j->hashed = kind_writes(m->kind) || kind_reads(m->kind);
 	if (j->hashed)
 		sha256_init(&j->hash);
 	ev_timer_init(&j->deadline, on_deadline, 0.0, 0.0);
@@ -415,7 +416,7 @@ job_output(struct job *j, enum output output, struct view data, struct err *err)
 	r = spend(s, data.n, err);
 	if (r < 0)
 		return r;
-	if (j->hashed)
+	if (j->hashed && j->kind != JOB_KIND_EXEC)
 		sha256_add(&j->hash, data.p, data.n);
 	store_add(&s->store, data);
 	return 0;

@@ -55,7 +55,7 @@ struct job {
 	size_t entries_at;
 	bool stat_done;
 	struct input in;
-	struct sha256 hash; /* of content, when `hashed` */
+	struct sha256 hash; /* of content or the stdin of a command, when `hashed` */
 	bool hashed;
 	ev_timer deadline;
 	uint64_t started_us, ended_ms;

@@ -335,6 +335,7 @@ stdin_small_and_large(void **state)
 		auto_buf struct buf room = {.max = 4096}, data = {.max = 4000000};
 		auto_result struct result r;
 		struct msg_job_start m = start_shell(&world, &room, "cat");
+		uint8_t digest[SHA256_BYTES] = {0};
 		struct view in;
 
 		for (size_t k = 0; k < sizes[i]; k++)
@@ -345,6 +346,10 @@ stdin_small_and_large(void **state)
 		assert_exit(&r, 0);
 		assert_true(view_eq(buf_view(&r.out), in));
 		assert_int_equal(r.end.stdin_bytes, sizes[i]);
+		/* Its digest, so that the record knows it; nothing when nothing came. */
+		if (sizes[i] != 0)
+			sha256_of(in, digest);
+		assert_memory_equal(r.end.content, digest, SHA256_BYTES);
 	}
 }
 
