@@ -280,7 +280,7 @@ check_life(const struct engine *e, const struct msg_sandbox_life *m, struct err 
 
 	if (m->set == 0 || m->set > (SET_TTL | SET_IDLE | SET_PERSISTENT))
 		return REFUSE(err, BAD_REQUEST,
-			"nothing to change: ttl_seconds, idle_seconds or persistent");
+			"nothing to change: ttl_seconds, idle_limit_seconds or persistent");
 	if ((m->set & SET_TTL) != 0) {
 		r = m->ttl_ms == 0 ? REFUSE(err, BAD_REQUEST, "ttl: at least a second")
 				   : ttl_resolve(&e->settings, m->ttl_ms, 0, &unused, err);

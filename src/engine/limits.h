@@ -3,6 +3,7 @@
 #pragma once
 
 #include "lib/base/attr.h"
+#include "lib/ipc/job_bounds.h"
 
 #include <stdint.h>
 

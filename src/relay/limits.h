@@ -2,6 +2,8 @@
 /* The numbers of limits.def. */
 #pragma once
 
+#include "lib/ipc/job_bounds.h"
+
 #include <stdint.h>
 
 #define LIMIT(name, value, prose) static const uint64_t RELAY_##name = (value);

@@ -526,7 +526,6 @@ test_lists(void **state)
 	ASK(p, HEALTH, health, {0});
 	ANSWER(p, HEALTH_ROW, health_row, health);
 	assert_true(health.ready);
-	assert_int_equal(health.sandboxes, 3);
 	for (size_t i = 0; i < 3; i++)
 		(void)close(relays[i]);
 }

@@ -418,6 +418,7 @@ test_jobs(void **state)
 	RUN_REFUSED(ERROR_BAD_REQUEST, .uid = 10001, ARGV, .path = view_str("relative"));
 	RUN_REFUSED(ERROR_BAD_REQUEST, .uid = 10001, ARGV, .timeout_ms = UINT64_MAX);
 	RUN_REFUSED(ERROR_BAD_REQUEST, .uid = 10001, ARGV, .keep_bytes = UINT64_MAX);
+	RUN_REFUSED(ERROR_BAD_REQUEST, .uid = 10001, ARGV, .keep_bytes = (4 << 20) + 1);
 	RUN_REFUSED(ERROR_BAD_REQUEST, .uid = 10001, ARGV, .mode = 010000);
 	RUN_REFUSED(ERROR_BAD_REQUEST, .uid = 10001, .kind = JOB_KIND_FILE_READ);
 	RUN_REFUSED(
@@ -441,6 +442,25 @@ test_jobs(void **state)
 	assert_int_equal(row.reason, JOB_REASON_EXITED);
 	ASK(p, JOB_KILL, job_kill, {.caller = as_root, .sandbox = sandbox, .job = job});
 	play_refused(p, ERROR_CONFLICT);
+	(void)close(relay);
+}
+
+/* More than a relay takes is refused with a sentence before it is asked. */
+static void
+test_many_jobs(void **state)
+{
+	struct play *p = *state;
+	struct id sandbox, job;
+	int relay = play_create(p, &sandbox, NULL);
+
+	for (int i = 0; i < 64; i++)
+		play_run(p, relay, &sandbox, &job);
+	RUN_REFUSED(ERROR_QUOTA, .uid = 10001, ARGV);
+	play_want_silence(p, relay, 50);
+	play_end_job(p, relay, &job, 0);
+	WANT(p, p->api, JOB_ROW, job_row, row);
+	WANT(p, relay, JOB_RECORDED, job_recorded, recorded);
+	play_run(p, relay, &sandbox, &job);
 	(void)close(relay);
 }
 
@@ -559,6 +579,7 @@ main(void)
 		TEST(quota),
 		TEST(rate),
 		TEST(jobs),
+		TEST(many_jobs),
 		TEST(lives),
 		TEST(inputs),
 		TEST(deadline),

@@ -36,9 +36,6 @@ UPDATE task SET state = ?, closed_ms = ? WHERE id = ?;
 -- TASK_COUNT_EXPLICIT: open tasks that a tenant made for themselves
 SELECT count(*) FROM task WHERE tenant = ? AND state = 'open' AND implicit = 0;
 
--- TASK_COUNT_OPEN: for the health answer
-SELECT count(*) FROM task WHERE state <> 'closed';
-
 -- TASK_NUMBERS: what belongs to it
 SELECT (SELECT count(*) FROM sandbox WHERE task = ?1), (SELECT count(*) FROM sandbox AS s JOIN job AS j ON j.sandbox = s.id
 	WHERE s.task = ?1),

@@ -124,12 +124,12 @@ limits_units(void **state)
 	(void)state;
 	assert_int_equal(
 		read_text(BODY_sandbox_create,
-			"{\"limits\":{\"memory_mb\":64,\"disk_mb\":2,\"pids\":9}}", &body, &json),
+			"{\"limits\":{\"memory_mb\":64,\"disk_mb\":2,\"pids\":19}}", &body, &json),
 		0);
 	body_limits(&((struct body_sandbox_create *)body)->limits_in, &limits);
 	assert_int_equal(limits.memory_bytes, 64 << 20);
 	assert_int_equal(limits.disk_bytes, 2 << 20);
-	assert_int_equal(limits.pids, 9);
+	assert_int_equal(limits.pids, 19);
 	assert_int_equal(limits.cpu_milli, 0);
 	free(body);
 	json_decref(json);

@@ -41,6 +41,68 @@ fresh(void)
 
 #define CODE(ERROR) (-(REFUSAL_BASE + (int)ERROR_##ERROR))
 
+/* What the API says is the least is the least: at it accepted, below it refused. */
+static void
+test_minima(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t least;
+	} rows[] = {
+#define BODY(name, prose)
+#define STR(name, min, max, prose)
+#define NEED(name, min, max, prose)
+#define INT(name, min, max, prose) {#name, min},
+#define BOOL(name, prose)
+#define MAP(name, entries, key, value, prose)
+#define LIST(name, entries, item, prose)
+#define OBJECT(name, body, prose)
+#define SECONDS(name, max, prose)
+#define IGNORED(name, prose)
+#define LATER(name, prose)
+#define END
+#include "api/body.def"
+#undef BODY
+#undef STR
+#undef NEED
+#undef INT
+#undef BOOL
+#undef MAP
+#undef LIST
+#undef OBJECT
+#undef SECONDS
+#undef IGNORED
+#undef LATER
+#undef END
+	};
+	const struct settings *c = fresh();
+	unsigned seen = 0;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct limits least = {0}, below = {0}, got;
+		struct err err;
+
+#define ROW(wire, field, unit)                                               \
+	if (strcmp(rows[i].name, #wire) == 0) {                              \
+		least.field = (typeof(least.field))(rows[i].least * (unit)); \
+		below.field = (typeof(least.field))(least.field - 1);        \
+	}
+		ROW(memory_mb, memory_bytes, 1 << 20)
+		ROW(disk_mb, disk_bytes, 1 << 20)
+		ROW(disk_inodes, disk_inodes, 1)
+		ROW(pids, pids, 1)
+		ROW(cpu_milli, cpu_milli, 1)
+		ROW(open_files, open_files, 1)
+		if (memcmp(&least, &(struct limits){0}, sizeof(least)) == 0)
+			continue;
+		seen++;
+		assert_int_equal(limits_resolve(c, &least, &normal, &got, &err), 0);
+		assert_int_equal(limits_resolve(c, &below, &normal, &got, &err), CODE(BAD_REQUEST));
+	}
+	assert_int_equal(seen, 6);
+}
+
 static void
 test_limits(void **state)
 {
@@ -252,6 +314,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_minima),
 		cmocka_unit_test(test_times),
 		cmocka_unit_test(test_quota),
 		cmocka_unit_test(test_rate),
