@@ -10,6 +10,15 @@
 #include <errno.h>
 
 int
+audit_refuse(int r, const char *what, struct err *err)
+{
+	if (r != -EILSEQ && r != -E2BIG && r != -ENOBUFS)
+		return r;
+	return REFUSE(
+		err, BAD_REQUEST, "%s that cannot be recorded (too long, or not plain text)", what);
+}
+
+int
 audit_start(struct engine *e, struct err *err)
 {
 	auto_query struct query q = query_of(e->store, Q_AUDIT_LAST);

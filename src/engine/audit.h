@@ -23,6 +23,9 @@ struct audit_event {
 /* -EILSEQ or -ERANGE: a value that a record cannot hold. */
 int audit_append(struct engine *e, const struct audit_event *ev, struct err *err) MUST_CHECK;
 
+/* A failure of audit_append that is the caller's doing becomes a refusal that names `what`; else r itself. */
+int audit_refuse(int r, const char *what, struct err *err) MUST_CHECK;
+
 /* At start: where the numbers go on. */
 int audit_start(struct engine *e, struct err *err) MUST_CHECK;
 

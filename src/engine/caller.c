@@ -43,6 +43,12 @@ note_use(struct engine *e, const char *prefix, uint64_t now, uint64_t used)
 		return;
 }
 
+bool
+token_over(uint64_t expires_ms, uint64_t now_ms)
+{
+	return expires_ms != 0 && now_ms >= expires_ms;
+}
+
 /* With `ended` a token that was revoked or expired, else one that holds. */
 static int
 find_token(struct engine *e, const uint8_t digest[static 32], bool ended, struct principal *ret,
@@ -70,13 +76,13 @@ find_token(struct engine *e, const uint8_t digest[static 32], bool ended, struct
 	}
 	if (ended) {
 		*ret = p;
-		return revoked != 0 || (p.expires_ms != 0 && now >= p.expires_ms)
+		return revoked != 0 || token_over(p.expires_ms, now)
 			       ? 0
 			       : REFUSE(err, FORBIDDEN, "the token is valid");
 	}
 	if (revoked != 0)
 		return REFUSE(err, UNAUTHORIZED, "the token was revoked");
-	if (p.expires_ms != 0 && now >= p.expires_ms)
+	if (token_over(p.expires_ms, now))
 		return REFUSE(err, UNAUTHORIZED, "the token expired");
 	note_use(e, p.name, now, used);
 	*ret = p;

@@ -26,6 +26,9 @@ int caller_find(struct engine *e, const struct caller *c, struct principal *ret,
 int caller_find_ended(struct engine *e, const struct caller *c, struct principal *ret,
 	struct err *err) MUST_CHECK;
 
+/* Is it over at this time? expires_ms 0 = never. Its last moment is the one before. */
+bool token_over(uint64_t expires_ms, uint64_t now_ms);
+
 /*
  * The tenant that a new object belongs to: an administrator names one ("" = "default"), a token has its
  * own and may name no other.

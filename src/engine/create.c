@@ -65,7 +65,9 @@ record(struct sandbox *s, const struct ask *a, struct err *err)
 	if (r == 0)
 		r = key_insert(e, s->tenant, a->key, a->body, &s->id, err);
 	if (r == 0)
-		r = sandbox_audit(s, a->event, a->who, a->request_id, put_create, s, err);
+		r = audit_refuse(
+			sandbox_audit(s, a->event, a->who, a->request_id, put_create, s, err),
+			"metadata", err);
 	return r == 0 ? tx_commit(&tx, err) : r;
 }
 

@@ -27,11 +27,12 @@ struct upload {
 	struct reply to; /* the tag names the upload */
 	struct principal who;
 	struct id task;
+	char tenant[TENANT_BYTES];
 	char path[4097];
 	uint32_t mode;
 	uint64_t size;        /* as announced, then as found */
 	uint64_t deadline_ms; /* monotonic */
-	int fd;               /* owned: what the api writes; its name is removed already */
+	int fd;               /* owned: reads what the api writes; its name is removed already */
 	int copy;             /* owned: ours; -1 until INPUT_CLOSE */
 	char copy_name[TEMPORARY_NAME];
 	uint64_t done; /* bytes copied */
@@ -273,31 +274,55 @@ check_room(
 	return 0;
 }
 
-/* A file without a name, that two descriptors reach. */
+/* A file without a name: *ret_read is ours, *ret_write the api's, which cannot read with it. */
 static int
-unnamed_file(struct engine *e, struct err *err)
+unnamed_file(struct engine *e, int *ret_read, int *ret_write, struct err *err)
 {
-	int fd = openat(e->inputs_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	char name[TEMPORARY_NAME];
 
-	return fd < 0 ? err_errno(err, "make a file for an input") : fd;
+	temporary_name(name);
+	auto_fd int write_end = openat(
+		e->inputs_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (write_end < 0)
+		return err_errno(err, "make a file for an input");
+	auto_fd int read_end = openat(e->inputs_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (unlinkat(e->inputs_fd, name, 0) < 0 || read_end < 0)
+		return err_errno(err, "make a file for an input");
+	*ret_read = take_fd(&read_end);
+	*ret_write = take_fd(&write_end);
+	return 0;
+}
+
+/* One tenant leaves slots to the others. */
+static int
+check_slots(struct engine *e, const char *tenant, struct err *err)
+{
+	unsigned own = 0;
+
+	list_each (u, &e->uploads, struct upload, link)
+		own += strcmp(u->tenant, tenant) == 0;
+	if (e->uploads_n < LIMIT_UPLOADS && own < LIMIT_UPLOADS_PER_TENANT)
+		return 0;
+	return REFUSE(err, RATE, "too many inputs are being stored; try again in a moment");
 }
 
 static int
-upload_new(struct engine *e, const struct principal *p, const struct msg_input_open *m,
-	struct reply to, struct upload **ret, struct err *err)
+upload_new(struct engine *e, const struct principal *p, const struct task *t,
+	const struct msg_input_open *m, struct reply to, int *ret_write, struct err *err)
 {
 	struct upload *u = calloc(1, sizeof(*u));
-	int fd = u == NULL ? err_set(err, -ENOMEM, "no memory for an input") : unnamed_file(e, err);
+	int r = u == NULL ? err_set(err, -ENOMEM, "no memory for an input")
+			  : unnamed_file(e, &u->fd, ret_write, err);
 
-	if (fd < 0) {
+	if (r < 0) {
 		free(u);
-		return fd;
+		return r;
 	}
-	u->fd = fd;
 	u->copy = -1;
 	u->to = to;
 	u->who = *p;
 	u->task = m->task;
+	memcpy(u->tenant, t->tenant, sizeof(u->tenant));
 	memcpy(u->path, m->path.p, m->path.n);
 	u->mode = m->mode;
 	u->size = m->size_bytes;
@@ -306,7 +331,6 @@ upload_new(struct engine *e, const struct principal *p, const struct msg_input_o
 	e->uploads_n++;
 	if (!ev_is_active(&e->tick))
 		ev_timer_again(e->loop, &e->tick);
-	*ret = u;
 	return 0;
 }
 
@@ -315,7 +339,7 @@ on_input_open(struct engine *e, struct reply to, const struct msg_input_open *m,
 {
 	auto_task struct task t;
 	struct principal p;
-	struct upload *u;
+	auto_fd int fd = -1;
 	int r;
 
 	task_init(&t, e);
@@ -330,16 +354,16 @@ on_input_open(struct engine *e, struct reply to, const struct msg_input_open *m,
 		r = check_beside(e, &m->task, m->path, err);
 	if (r == 0 && m->mode > 0777)
 		r = REFUSE(err, BAD_REQUEST, "mode: at most 0777");
-	if (r == 0 && e->uploads_n >= LIMIT_UPLOADS)
-		r = REFUSE(err, RATE, "too many inputs are being stored; try again in a moment");
+	if (r == 0)
+		r = check_slots(e, t.tenant, err);
 	if (r == 0)
 		r = check_room(e, &m->task, m->path, m->size_bytes, err);
 	if (r == 0)
-		r = upload_new(e, &p, m, to, &u, err);
+		r = upload_new(e, &p, &t, m, to, &fd, err);
 	if (r < 0)
 		return r;
 	if (reply_alive(e, to))
-		IPC_SEND_FD(e->api, to.tag, INPUT_FILE, input_file, u->fd, {0});
+		IPC_SEND_FD(e->api, to.tag, INPUT_FILE, input_file, fd, {0});
 	return 0;
 }
 
@@ -404,9 +428,7 @@ record(struct engine *e, struct upload *u, const struct task *t, const uint8_t c
 		r = insert(e, u, content, err);
 	if (r == 0)
 		r = audit_append(e, &ev, err);
-	if (r == -EILSEQ || r == -E2BIG || r == -ENOBUFS)
-		return REFUSE(err, BAD_REQUEST,
-			"a path that cannot be recorded (too long, or not plain text)");
+	r = audit_refuse(r, "a path", err);
 	return r == 0 ? tx_commit(&tx, err) : r;
 }
 

@@ -263,9 +263,7 @@ record_start(struct sandbox *s, struct start *st, struct err *err)
 		r = insert(s, st, err);
 	if (r == 0)
 		r = audit_append(s->engine, &ev, err);
-	if (r == -EILSEQ || r == -E2BIG || r == -ENOBUFS)
-		return REFUSE(err, BAD_REQUEST,
-			"a path that cannot be recorded (too long, or not plain text)");
+	r = audit_refuse(r, "a path", err);
 	return r == 0 ? tx_commit(&tx, err) : r;
 }
 

@@ -30,23 +30,25 @@ on_sandbox_list(
 {
 	struct principal p;
 	uint64_t limit = m->limit == 0 || m->limit > LIMIT_PAGE_ROWS ? LIMIT_PAGE_ROWS : m->limit;
-	bool started = id_is_zero(&m->after) || sandbox_live(e, &m->after) == NULL, more = false;
+	auto_sandbox struct sandbox *loaded = NULL;
+	struct sandbox *last = NULL; /* it may have ended since */
+	bool more = false;
 	size_t bytes = 0;
 	int r = caller_find(e, &m->caller, &p, err);
 
+	if (r == 0 && !id_is_zero(&m->after))
+		r = sandbox_find(e, &p, &m->after, &last, &loaded, err);
 	if (r < 0)
 		return r;
 	list_each (s, &e->sandboxes, struct sandbox, link) {
-		if (started && listed(s, &p, m)) {
-			more = limit == 0 || bytes > LIMIT_PAGE_BYTES;
-			if (!more) {
-				sandbox_answer(s, to, false);
-				bytes += 1024 + s->metadata.n;
-				limit--;
-			}
+		if ((last != NULL && s->seq <= last->seq) || !listed(s, &p, m))
+			continue;
+		more = limit == 0 || bytes > LIMIT_PAGE_BYTES;
+		if (!more) {
+			sandbox_answer(s, to, false);
+			bytes += 1024 + s->metadata.n;
+			limit--;
 		}
-		if (id_eq(&s->id, &m->after))
-			started = true;
 	}
 	REPLY(e, to, END, end, {.more = more});
 	return 0;
@@ -233,6 +235,15 @@ put_life(struct canon_writer *w, const void *arg)
 		put_u64(w, "ttl_ms", m->ttl_ms);
 }
 
+/* What the supervisor made of it. */
+static void
+put_granted(struct canon_writer *w, const void *arg)
+{
+	const struct sandbox *s = arg;
+
+	put_u64(w, "ttl_ms", s->ttl_ms);
+}
+
 static int
 life_row(struct sandbox *s, struct err *err)
 {
@@ -340,6 +351,9 @@ on_ttl_is(struct engine *e, const struct msg_ttl_is *m, struct err *err)
 	r = tx_begin(&tx, e->store, &why);
 	if (r == 0)
 		r = life_row(s, &why);
+	if (r == 0)
+		r = sandbox_audit(s, "sandbox.ttl", &principal_engine, view_of(NULL, 0),
+			put_granted, s, &why);
 	if (r == 0)
 		r = tx_commit(&tx, &why);
 	if (r < 0)

@@ -114,7 +114,11 @@ sandbox_insert(struct sandbox *s, struct err *err)
 	arg_u64(&q, s->persistent);
 	arg_u64(&q, s->created_ms);
 	arg_blob(&q, buf_view(&s->metadata));
-	return query_run(&q, err);
+	int r = query_run(&q, err);
+
+	if (r == 0)
+		s->seq = store_last_row(s->engine->store);
+	return r;
 }
 
 /* What SPAWNED and GONE said, kept for display; an old layout shows as nothing. */
@@ -151,7 +155,7 @@ sandbox_load(struct engine *e, const struct id *id, struct err *err)
 {
 	auto_sandbox struct sandbox *s = sandbox_new(e, err);
 	auto_query struct query q = query_of(e->store, Q_SANDBOX_GET);
-	struct view spawned;
+	struct view spawned, gone;
 
 	if (s == NULL)
 		return NULL;
@@ -182,7 +186,9 @@ sandbox_load(struct engine *e, const struct id *id, struct err *err)
 	s->residue = col_u64(&q) != 0;
 	buf_add_view(&s->metadata, col_view(&q));
 	spawned = col_view(&q);
-	read_told(s, spawned, col_view(&q));
+	gone = col_view(&q);
+	read_told(s, spawned, gone);
+	s->seq = col_u64(&q);
 	if (buf_check(&s->metadata) < 0) {
 		(void)err_set(err, -ENOMEM, "no memory for a sandbox");
 		return NULL;

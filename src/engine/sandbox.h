@@ -27,6 +27,7 @@ struct waiter {
 struct sandbox {
 	struct link link, bucket;
 	struct engine *engine; /* borrowed */
+	uint64_t seq;          /* the order of creation */
 	struct id id, task;
 	char tenant[TENANT_BYTES];
 	char template_asked[129], template[64];

@@ -139,7 +139,8 @@ make(struct task *t, const struct principal *p, const struct msg_task_create *m,
 		r = key_insert(
 			t->engine, t->tenant, m->idempotency_key, m->idempotency_body, &t->id, err);
 	if (r == 0)
-		r = audit_of(t, "task.create", p, m->request_id, put_task, err);
+		r = audit_refuse(
+			audit_of(t, "task.create", p, m->request_id, put_task, err), "labels", err);
 	return r == 0 ? tx_commit(&tx, err) : r;
 }
 

@@ -167,7 +167,7 @@ on_token_create(
 	if (r == 0)
 		r = insert(e, &t, m->token, err);
 	if (r == 0)
-		r = record(e, "token.create", &t, &p, err);
+		r = audit_refuse(record(e, "token.create", &t, &p, err), "a label", err);
 	if (r == 0)
 		r = tx_commit(&tx, err);
 	if (r < 0)

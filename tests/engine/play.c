@@ -612,6 +612,9 @@ play_input(struct play *p, const struct id *task, const char *path, const char *
 			.size_bytes = strlen(text)});
 	ANSWER(p, INPUT_FILE, input_file, file);
 	int fd = ipc_msg_take(&p->in, 0);
+	char c;
+	assert_int_equal(pread(fd, &c, 1, 0), -1); /* it is to write only */
+	assert_int_equal(errno, EBADF);
 	assert_int_equal(fd_write_all(fd, text, strlen(text), &err), 0);
 	SAY_TAG(p->api, p->tag, INPUT_CLOSE, input_close, -1, {.complete = true});
 	ANSWER(p, INPUT_ROW, input_row, row);

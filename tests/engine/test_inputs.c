@@ -155,6 +155,27 @@ test_delete(void **state)
 	assert_int_equal(stored(p), 0);
 }
 
+/* A tenant that opens and never closes keeps nobody else from storing. */
+static void
+test_share(void **state)
+{
+	struct play *p = *state;
+	struct id task = play_task(p, "acme"), other = play_task(p, "other");
+	struct msg_input_row row;
+	char path[32];
+
+	for (int i = 0; i <= 8; i++) {
+		(void)snprintf(path, sizeof(path), "/workspace/%d", i);
+		ASK(p, INPUT_OPEN, input_open,
+			{.caller = as_root, .task = task, .path = view_str(path)});
+		if (i == 8)
+			play_refused(p, ERROR_RATE);
+		else
+			play_want(p, p->api, MSG_INPUT_FILE);
+	}
+	play_input(p, &other, "/workspace/a", "x", &row);
+}
+
 /* What an engine that died left behind goes at the next start; what is needed stays. */
 static void
 test_sweep(void **state)
@@ -185,6 +206,7 @@ main(void)
 		TEST(no_more_than_needed),
 		TEST(places),
 		TEST(delete),
+		TEST(share),
 		TEST(sweep),
 	};
 

@@ -195,54 +195,6 @@ test_reasons(void **state)
 	(void)close(relay);
 }
 
-/* A path is redacted wherever it is shown; then its digest says exactly which it was. */
-static void
-test_paths(void **state)
-{
-	static const struct {
-		enum job_kind kind;
-		const char *path, *shown, *key;
-	} cases[] = {
-		{JOB_KIND_FILE_READ, "/work/a.txt", "/work/a.txt", "path"},
-		{JOB_KIND_FILE_READ, "/work/token=abcdef", "/work/token=[redacted]", "path"},
-		{JOB_KIND_FILE_READ, "/\xef\xbf\xbf", "/\xef\xbf\xbd", "path"},
-		{JOB_KIND_EXEC, "/work/token=abcdef", "/work/token=[redacted]", "cwd"},
-	};
-	struct play *p = *state;
-	struct id sandbox, task;
-	int relay = play_create(p, &sandbox, &task);
-
-	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		bool exec = cases[i].kind == JOB_KIND_EXEC;
-		char want[160], hex[65];
-		uint8_t digest[32];
-
-		ASK(p, JOB_RUN, job_run,
-			{.caller = as_root,
-				.sandbox = sandbox,
-				.kind = cases[i].kind,
-				.uid = 10001,
-				.path = view_str(cases[i].path),
-				.argv = view_of("true", exec ? 5 : 0)});
-		WANT(p, relay, JOB_START, job_start, start);
-		assert_true(view_is(start.path, cases[i].path)); /* the relay's is exact */
-		WANT(p, relay, JOB_SESSION, job_session, session);
-		ANSWER(p, JOB_OPENED, job_opened, opened);
-		play_end_job(p, relay, &start.job, 0);
-		ANSWER(p, JOB_ROW, job_row, row);
-		assert_true(view_is(exec ? row.cwd : row.text, cases[i].shown));
-		WANT(p, relay, JOB_RECORDED, job_recorded, recorded);
-		(void)play_audit(p, &task);
-		sha256_of(view_str(cases[i].path), digest);
-		hex_encode(digest, 32, hex);
-		(void)snprintf(want, sizeof(want), "\"%s\":\"%s\",\"%s_digest\":\"%s\"",
-			cases[i].key, cases[i].shown, cases[i].key, hex);
-		assert_int_equal(play_recorded(want), strcmp(cases[i].path, cases[i].shown) != 0);
-		assert_false(play_recorded("abcdef\""));
-	}
-	(void)close(relay);
-}
-
 /* Cells of a code context: one at a time, recorded before DONE, an open one ended with its job. */
 static void
 test_cells(void **state)
@@ -789,7 +741,6 @@ main(void)
 		TEST(lists),
 		TEST(inputs_resume),
 		TEST(input_changed),
-		TEST(paths),
 		TEST(idempotency),
 		TEST(residue),
 		TEST(idle),

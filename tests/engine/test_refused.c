@@ -310,6 +310,20 @@ test_create(void **state)
 	play_refused(p, ERROR_BAD_REQUEST);
 	CREATE(.metadata = view_of("a\0b\0a\0c\0", 8));
 	play_refused(p, ERROR_BAD_REQUEST);
+	/* A noncharacter is in no record. */
+	CREATE(.metadata = view_of("a\0\xef\xbf\xbf\0", 6));
+	play_refused(p, ERROR_BAD_REQUEST);
+	ASK(p, TASK_CREATE, task_create,
+		{.caller = as_root,
+			.template = view_str("python"),
+			.labels = view_of("a\0\xef\xbf\xbf\0", 6)});
+	play_refused(p, ERROR_BAD_REQUEST);
+	ASK(p, TOKEN_CREATE, token_create,
+		{.caller = as_root,
+			.prefix = view_str("dml_40"),
+			.token = {40},
+			.label = view_str("\xef\xbf\xbf")});
+	play_refused(p, ERROR_BAD_REQUEST);
 	play_want_silence(p, p->supervisor, 50);
 	/* A name that the index does not have, until it has it. */
 	ASK(p, TEMPLATE_GET, template_get, {.caller = as_root, .name = view_str("later")});

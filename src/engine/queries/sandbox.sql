@@ -10,7 +10,7 @@ VALUES (?, ?, ?, ?, ?, ?, 'creating', 'none', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
 -- SANDBOX_GET: the whole row
 SELECT id, task, tenant, template_asked, template, digest, state, reason, memory_bytes, disk_bytes,
 	disk_inodes, pids, cpu_milli, open_files, ttl_ms, ttl_until_ms, idle_ms, persistent, created_ms,
-	ended_ms, boot_us, residue, metadata, spawned, gone
+	ended_ms, boot_us, residue, metadata, spawned, gone, seq
 FROM sandbox WHERE id = ?;
 
 -- SANDBOX_LIVE: what has to be held, in the order of creation

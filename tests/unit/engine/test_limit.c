@@ -309,11 +309,22 @@ test_reason(void **state)
 	assert_int_equal(job_reason_of(&end, &none, NULL), JOB_REASON_TIMEOUT);
 }
 
+static void
+test_expiry(void **state)
+{
+	(void)state;
+	assert_false(token_over(0, UINT64_MAX));
+	assert_false(token_over(100, 99));
+	assert_true(token_over(100, 100));
+	assert_true(token_over(100, 101));
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_expiry),
 		cmocka_unit_test(test_minima),
 		cmocka_unit_test(test_times),
 		cmocka_unit_test(test_quota),
