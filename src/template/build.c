@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Manifest or directory → tree in the store's tmp → image → store. main.c calls this. The
+ * Manifest, directory or archive → tree in the store's tmp → image → store. main.c calls this. The
  * packages' own install scripts run as root here, in a chroot: they come from the signed
  * archive that the host itself trusts. Nothing of an imported tree is ever run.
  */
 #include "template/build.h"
 #include "template/apt.h"
+#include "template/archive.h"
 #include "template/child.h"
 #include "template/furnish.h"
 #include "template/image.h"
@@ -306,13 +307,11 @@ template_import(const struct manifest *m, const char *tree, const char *state_di
 	struct stat st;
 	int r;
 
-	int from auto_fd = open(tree, O_RDONLY | O_CLOEXEC);
+	int from auto_fd = open(tree, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (from < 0 || fstat(from, &st) < 0)
 		return err_errno(err, "open %s", tree);
-	if (!S_ISDIR(st.st_mode))
-		return err_set(err, -ENOTDIR,
-			"%s is no directory: unpack an archive first, as a user without rights",
-			tree);
+	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+		return err_set(err, -EINVAL, "%s is no directory and no archive", tree);
 	r = work_begin(&w, m, state_dir, err);
 	if (r < 0)
 		return r;
@@ -321,8 +320,9 @@ template_import(const struct manifest *m, const char *tree, const char *state_di
 	int root auto_fd = openat(w.store.tmp, "tree", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		return err_errno(err, "open the tree");
-	progress("copying %s", tree);
-	r = tree_copy(from, root, &count, err);
+	progress("%s %s", S_ISDIR(st.st_mode) ? "copying" : "unpacking", tree);
+	r = S_ISDIR(st.st_mode) ? tree_copy(from, root, &count, err)
+				: archive_unpack(from, tree, root, &count.stripped, err);
 	if (r < 0)
 		return r;
 	if (count.stripped != 0)

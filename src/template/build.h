@@ -13,6 +13,6 @@
 int template_build(const char *manifest_dir, const char *state_dir, struct buf *problems,
 	struct err *err) MUST_CHECK;
 
-/* Makes a template from a directory that holds a whole root file system. `m` from manifest_imported. */
+/* Makes a template from a directory or a tar that holds a whole root file system. `m` from manifest_imported. */
 int template_import(const struct manifest *m, const char *tree, const char *state_dir,
 	struct err *err) MUST_CHECK;

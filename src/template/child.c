@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs that build a template: mmdebstrap, apt-get, mkfs.erofs, commands of `finish`.
+ * Programs that build a template: mmdebstrap, apt-get, mkfs.erofs, commands of `finish`, demilune-unpack.
  *
  *   this process ── clone3(pid, mount[, net]) ──► init ── fork ──► program
  *
@@ -38,12 +38,16 @@ child_fail(const char *what)
 NORETURN static void
 program_run(const struct child *c)
 {
+	struct err err;
+
 	if (c->root != NULL) {
 		if (chroot(c->root) < 0 || chdir("/") < 0)
 			child_fail("chroot");
 	} else if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0) {
 		child_fail("mount /proc");
 	}
+	if (c->n_fds != 0 && fd_arrange(c->fds, c->n_fds, CHILD_FIRST_FD, &err) < 0)
+		child_fail("descriptors");
 	(void)execve(
 		c->argv[0], (char *const *)(uintptr_t)c->argv, (char *const *)(uintptr_t)c->envp);
 	child_fail(c->argv[0]);
@@ -191,7 +195,8 @@ child_run(const struct child *c, struct err *err)
 		return err_errno(err, "clone3 for %s (root is needed)", c->argv[0]);
 	if (pid == 0) {
 		(void)close(alive_w);
-		init_run(c, alive_r, out_w, c->out != NULL ? STDERR_FILENO : out_w);
+		init_run(c, alive_r, out_w,
+			c->out != NULL && !c->errors_too ? STDERR_FILENO : out_w);
 	}
 	(void)close(take_fd(&out_w));
 	r = c->out != NULL ? output_collect(out_r, c->out, err) : output_follow(out_r, &tail, err);

@@ -93,7 +93,7 @@ usage(const char *why)
 {
 	(void)fprintf(stderr, "demilune-template: %s\n", why);
 #define VERB(name, function, args, line, what) \
-	(void)fprintf(stderr, "  demilune-template %-16s %s\n", line, what);
+	(void)fprintf(stderr, "  demilune-template %-19s %s\n", line, what);
 #include "template/verbs.def"
 #undef VERB
 #define OPTION(name, argument, what) \

@@ -15,10 +15,11 @@ import socket
 import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PROGRAM = ""
@@ -34,9 +35,7 @@ def check(condition: bool, why: str) -> None:
 
 
 def run(state: Path, *args: str, status: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [PROGRAM, "--state", str(state), *args], capture_output=True, text=True, timeout=120, check=False
-    )
+    done = subprocess.run([PROGRAM, "--state", str(state), *args], capture_output=True, text=True, timeout=120, check=False)
     check(done.returncode == status, f"{args} ended with {done.returncode}: {done.stdout}{done.stderr}")
     return done
 
@@ -47,9 +46,7 @@ def make_tree(top: Path, backwards: bool = False) -> Path:
     for name in reversed(files) if backwards else files:
         path = top / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(
-            b"root:x:0:0::/root:/bin/sh\nagent:x:77:77::/:/bin/sh\n" if name == "etc/passwd" else b"x" * 5000
-        )
+        path.write_bytes(b"root:x:0:0::/root:/bin/sh\nagent:x:77:77::/:/bin/sh\n" if name == "etc/passwd" else b"x" * 5000)
         path.chmod(0o755)
     os.chown(top / "usr/bin/su", 1234, 1234)
     (top / "usr/bin/su").chmod(0o6755)  # after chown, which takes the bits away
@@ -88,9 +85,7 @@ def same_input_same_image(scratch: Path) -> None:
     one = imported(scratch / "s1", "tiny", make_tree(scratch / "a"))
     two = imported(scratch / "s2", "tiny", make_tree(scratch / "b", backwards=True))
     check(one == two, "two imports of the same files differ")
-    sha = subprocess.run(
-        ["sha256sum", scratch / f"s1/templates/{one}.erofs"], capture_output=True, text=True, check=True
-    )
+    sha = subprocess.run(["sha256sum", scratch / f"s1/templates/{one}.erofs"], capture_output=True, text=True, check=True)
     check(sha.stdout.split()[0] == one, "the name of the image is not its digest")
     other = imported(scratch / "s1", "other", scratch / "a")
     check(other != one, "another manifest, but the same digest")
@@ -164,15 +159,199 @@ def refuses_special_files(scratch: Path) -> None:
     check(not list((scratch / "s/templates/index").iterdir()), "it stands in the index")
 
 
-def refuses_archives_and_names(scratch: Path) -> None:
-    tar = scratch / "a.tar"
-    tar.write_bytes(b"x")
-    check("unpack" in run(scratch / "s", "import", "tiny", str(tar), status=1).stderr, "no advice")
+def refuses_pipes_and_names(scratch: Path) -> None:
+    for name in ("no-such-file", "pipe"):
+        if name == "pipe":
+            os.mkfifo(scratch / name)
+        run(scratch / "s", "import", "tiny", str(scratch / name), status=1)
     (scratch / "a").mkdir()
     run(scratch / "s", "import", "../x", str(scratch / "a"), status=1)
     run(scratch / "s", "--place", "/etc", "import", "x", str(scratch / "a"), status=1)
     run(scratch / "s", "show", "nothing", status=1)
     run(scratch / "s", "frobnicate", status=2)
+
+
+def tar_of(tree: Path, archive: Path, *options: str) -> Path:
+    subprocess.run(
+        ["tar", "--format=ustar", "--sort=name", *options, "-cf", archive, "-C", tree, "."], check=True, timeout=60
+    )
+    return archive
+
+
+def archive_is_like_its_tree(scratch: Path) -> None:
+    """A tar gives the image that its directory gives; setuid goes, hard links are refused or copies."""
+    tree = make_tree(scratch / "a")
+    want = imported(scratch / "s1", "tiny", tree)
+    done = run(scratch / "s2", "import", "tiny", str(tar_of(tree, scratch / "a.tar", "--exclude=./dev/*")))
+    check(done.stdout.split()[-2] == want, "the archive gives another image than its directory")
+    check("setuid and setgid left out of 1 files" in done.stdout, done.stdout)
+    check("FIFO" in run(scratch / "s2", "import", "x", str(tar_of(tree, scratch / "b.tar")), status=1).stderr, "device")
+    os.link(tree / "bin/sh", tree / "bin/sh2")
+    hard = tar_of(tree, scratch / "c.tar", "--exclude=./dev/*")
+    check("tar --hard-dereference" in run(scratch / "s2", "import", "x", str(hard), status=1).stderr, "no advice")
+    copies = tar_of(tree, scratch / "d.tar", "--exclude=./dev/*", "--hard-dereference")
+    check(imported(scratch / "s2", "tiny", copies) == imported(scratch / "s1", "tiny", tree), "copies of hard links")
+
+
+def archive_of_closed_directories(scratch: Path) -> None:
+    """Directories that their owner may not write or enter, inside each other."""
+    tree = make_tree(scratch / "a")
+    (tree / "usr/one/two").mkdir(parents=True)
+    (tree / "usr/one/two/file").write_text("in")
+    for path, mode in (("usr/one/two/file", 0), ("usr/one/two", 0), ("usr/one", 0o455)):
+        (tree / path).chmod(mode)
+    archive = tar_of(tree, scratch / "a.tar", "--exclude=./dev/*")
+    check(imported(scratch / "s1", "t", archive) == imported(scratch / "s2", "t", tree), "another image")
+
+
+def entry(name: str, kind: bytes = tarfile.DIRTYPE, content: bytes = b"", **fields: object) -> bytes:
+    """One entry of an archive as it stands there, whatever it says."""
+    info = tarfile.TarInfo(name)
+    info.type, info.size, info.mode = kind, len(content), 0o755
+    for key, value in fields.items():
+        setattr(info, key, value)
+    return info.tobuf(tarfile.USTAR_FORMAT) + content + bytes(-len(content) % 512)
+
+
+def link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> bytes:
+    return entry(name, kind, linkname=target)
+
+
+def hostile_archives(scratch: Path) -> None:
+    """Refused with a sentence; nothing outside is touched, nothing stays, the name is not taken."""
+    victim = scratch / "victim"
+    victim.mkdir(mode=0o777)
+    victim.chmod(0o777)
+    (victim / "own").write_text("mine")
+    (victim / "own").chmod(0o666)
+    out, end = str(victim), bytes(1024)
+    gnu = tarfile.TarInfo("x" * 200).tobuf(tarfile.GNU_FORMAT)
+    pax = tarfile.TarInfo("x" * 300).tobuf(tarfile.PAX_FORMAT)
+    deep = b"".join(entry("/".join("d" * n)) for n in range(1, 65))
+    link_file = entry("own", tarfile.REGTYPE, b"theirs")
+    cases: list[tuple[str, bytes, str]] = [
+        ("absolute", entry(out + "/a", tarfile.REGTYPE, b"x") + end, "absolute"),
+        ("dot dot", entry("../../victim/a", tarfile.REGTYPE, b"x") + end, "absolute"),
+        ("dot dot inside", entry("a") + entry("a/../../victim/b") + end, "absolute"),
+        ("through a link", link("l", out) + entry("l/own", tarfile.REGTYPE, b"theirs") + end, "below a link"),
+        ("directory below a link", link("l", out) + entry("l/new") + end, "below a link"),
+        ("link below a link", link("l", out) + link("l/new", "x") + end, "below a link"),
+        ("through two links", entry("d") + link("d/l", "m") + link("m", out) + entry("d/l/x") + end, "below a link"),
+        ("link over a link", link("l", out) + link("l", "/tmp") + end, "stands twice"),
+        ("file over a link", link("own", out + "/own") + link_file + end, "stands twice"),
+        ("directory over a link", link("l", out) + entry("l") + entry("l/a") + end, "stands twice"),
+        ("link over a directory", entry("l") + link("l", out) + entry("l/a") + end, "stands twice"),
+        ("file below a file", link_file + entry("own/a") + end, "below a link or file"),
+        ("hard link out", link("h", out + "/own", tarfile.LNKTYPE) + end, "hard link"),
+        ("device", entry("n", tarfile.CHRTYPE, devmajor=1, devminor=3) + end, "device"),
+        ("block device", entry("n", tarfile.BLKTYPE, devmajor=8) + end, "device"),
+        ("fifo", entry("n", tarfile.FIFOTYPE) + end, "FIFO"),
+        ("twice", link_file + link_file + end, "stands twice"),
+        ("directory twice", entry("a") + entry("a") + end, "stands twice"),
+        ("child first", entry("a/b") + entry("a") + end, "in front of it"),
+        ("too deep", deep + end, "inside each other"),
+        ("truncated file", entry("f", tarfile.REGTYPE, b"x" * 5000)[:2000], "too early"),
+        ("truncated header", entry("f")[:300], "too early"),
+        ("no end", entry("f"), "too early"),
+        ("empty", b"", "too early"),
+        ("garbage", os.urandom(4096), "--format=ustar"),
+        ("compressed", b"\x1f\x8b" + bytes(1022), "--format=ustar"),
+        ("gnu", gnu + end, "--format=ustar"),
+        ("pax", pax + end, "--format=ustar"),
+        ("bytes", link_file + entry("big", tarfile.REGTYPE, size=0o77777777777), "8589934592 bytes"),
+        ("entries", entry("d") * 500_001, "500000 entries"),
+        ("after the end", entry("a") + end + entry("b"), "zero"),
+        ("escape codes", link("\x1b[2Jevil", out) + entry("\x1b[2Jevil/x") + end, "?[2Jevil"),
+    ]
+    state = scratch / "s"
+    archive = scratch / "a.tar"
+    for what, content, sentence in cases:
+        archive.write_bytes(content)
+        done = run(state, "import", "x", str(archive), status=1)
+        check(sentence in done.stderr and done.stderr.count("\n") == 1, f"{what}: {done.stderr!r}")
+        check(not any((state / "tmp/template").iterdir()), f"{what}: something half-made stayed")
+        check(not any((state / "templates/index").iterdir()), f"{what}: it stands in the index")
+        check([p.name for p in victim.iterdir()] == ["own"], f"{what}: something was written outside")
+        check((victim / "own").read_text() == "mine", f"{what}: a file outside was written")
+    archive.write_bytes(entry("./") + link("l", out) + link("m", "../../../..") + end)
+    imported(state, "x", archive)
+
+
+def unpackers() -> list[Path]:
+    """The running demilune-unpack of this build."""
+    own = os.path.dirname(PROGRAM).encode() + b"/demilune-unpack\0"
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if (path / "cmdline").read_bytes() == own:
+                found.append(path)
+        except OSError:
+            continue
+    return found
+
+
+def archive_reader_is_confined(scratch: Path) -> None:
+    """While it reads: its own uid, no capability, a filter, no network; five descriptors."""
+    archive = scratch / "a.tar"
+    with archive.open("wb") as f:
+        f.write(entry("big", tarfile.REGTYPE, size=8_000_000_000))
+        f.truncate(7_000_000_000)  # refused in the end, nothing is written
+    want = {"NoNewPrivs": "1", "Seccomp": "2", "Groups": ""}
+    want |= {key: "\t".join(["64105"] * 4) for key in ("Uid", "Gid")}
+    want |= {f"Cap{key}": "0" * 16 for key in ("Inh", "Prm", "Eff", "Bnd", "Amb")}
+    seen: dict[str, str] = {}
+    argv = [PROGRAM, "--state", str(scratch / "s"), "import", "x", str(archive)]
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as program:
+        while program.poll() is None and seen != want:
+            for path in unpackers():
+                try:
+                    lines = (line.split(":", 1) for line in (path / "status").read_text().splitlines())
+                    status = {key: value.strip() for key, value in lines}
+                    seen = {key: status[key] for key in want}
+                    if seen == want:
+                        fds = {int(fd.name): os.readlink(fd) for fd in (path / "fd").iterdir()}
+                        check(sorted(fds) == [0, 1, 2, 3, 4], f"descriptors {fds}")
+                        check(fds[3] == str(archive), f"descriptors {fds}")
+                        net = os.readlink(path / "ns/net")
+                        check(net != os.readlink("/proc/self/ns/net"), "it sees the network")
+                        program.kill()
+                except OSError:
+                    continue
+    check(seen == want, f"it runs as {seen}")
+
+
+def half_unpacked_goes(scratch: Path) -> None:
+    """kill -9 while the archive is unpacked: nobody goes on, the next run cleans up and succeeds."""
+    state = scratch / "s"
+    tree = make_tree(scratch / "a")
+    want = imported(state, "tiny", tree)
+    (tree / "big").write_bytes(os.urandom(60_000_000))
+    archive = tar_of(tree, scratch / "a.tar", "--exclude=./dev/*")
+    middle = 0
+    for moment in range(8):
+        argv = [PROGRAM, "--state", str(state), "import", "tiny", str(archive)]
+        with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as victim:
+            deadline = time.monotonic() + 5
+            while not any((state / "tmp/template").glob("tree/*")) and time.monotonic() < deadline:
+                time.sleep(0.001)
+            time.sleep(0.01 * moment)
+            for path in unpackers():
+                with suppress(ProcessLookupError):
+                    os.kill(int(path.name), signal.SIGSTOP)  # only a kill ends it now
+                    middle += 1
+            victim.send_signal(signal.SIGKILL)
+        deadline = time.monotonic() + 5
+        while unpackers() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        left = unpackers()
+        for path in left:
+            os.kill(int(path.name), signal.SIGKILL)
+        check(not left, "the reader lives on")
+        check((state / "templates/index/tiny").read_text() == want + "\n", "the index changed")
+    check(middle > 0, "no kill hit the unpacking")
+    (tree / "big").unlink()
+    check(imported(state, "tiny", tar_of(tree, archive, "--exclude=./dev/*")) == want, "another image after the kills")
+    check(not any((state / "tmp/template").iterdir()), "something half-made stayed")
 
 
 def manifest_refused_by_place(scratch: Path) -> None:
@@ -328,7 +507,12 @@ CASES: list[Callable[[Path], None]] = [
     image_content,
     hostile_links,
     refuses_special_files,
-    refuses_archives_and_names,
+    refuses_pipes_and_names,
+    archive_is_like_its_tree,
+    archive_of_closed_directories,
+    hostile_archives,
+    archive_reader_is_confined,
+    half_unpacked_goes,
     manifest_refused_by_place,
     index_is_atomic,
     half_made_goes,

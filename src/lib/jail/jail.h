@@ -36,11 +36,12 @@
 
 /* Access below a directory. Nothing gives ioctl on devices, device nodes or exec but JAIL_EXEC. */
 enum jail_access {
-	JAIL_READ = 1,  /* read files, list directories */
-	JAIL_WRITE = 2, /* write, truncate, create, remove and rename regular files */
-	JAIL_DIRS = 4,  /* create, remove and move directories */
-	JAIL_SOCK = 8,  /* create and remove socket files */
-	JAIL_EXEC = 16, /* execute files */
+	JAIL_READ = 1,   /* read files, list directories */
+	JAIL_WRITE = 2,  /* write, truncate, create, remove and rename regular files */
+	JAIL_DIRS = 4,   /* create, remove and move directories */
+	JAIL_SOCK = 8,   /* create and remove socket files */
+	JAIL_EXEC = 16,  /* execute files */
+	JAIL_LINKS = 32, /* create symbolic links */
 };
 
 struct jail_path {

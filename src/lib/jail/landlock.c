@@ -20,9 +20,10 @@ static const struct {
 	{JAIL_DIRS, LL_MAKE_DIR | LL_REMOVE_DIR | LL_REFER},
 	{JAIL_SOCK, LL_MAKE_SOCK | LL_REMOVE_FILE},
 	{JAIL_EXEC, LL_EXECUTE},
+	{JAIL_LINKS, LL_MAKE_SYM},
 };
 
-#define ACCESS_ALL (JAIL_READ | JAIL_WRITE | JAIL_DIRS | JAIL_SOCK | JAIL_EXEC)
+#define ACCESS_ALL (JAIL_READ | JAIL_WRITE | JAIL_DIRS | JAIL_SOCK | JAIL_EXEC | JAIL_LINKS)
 
 /* What a kernel of this ABI handles; *ret_size is how much of the structure it knows. */
 static struct ll_ruleset

@@ -16,6 +16,7 @@
 #define LL_MAKE_DIR    (1ull << 7)
 #define LL_MAKE_REG    (1ull << 8)
 #define LL_MAKE_SOCK   (1ull << 9)
+#define LL_MAKE_SYM    (1ull << 12)
 #define LL_REFER       (1ull << 13) /* ABI 2: link and rename between directories */
 #define LL_TRUNCATE    (1ull << 14) /* ABI 3 */
 

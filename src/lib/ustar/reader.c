@@ -88,8 +88,13 @@ get_kind(const struct ustar_block *b, struct ustar_entry *e, struct err *err)
 		e->kind = USTAR_DIRECTORY;
 	else if (b->type == '2')
 		e->kind = USTAR_SYMLINK;
+	else if (b->type == '1')
+		return broken(err, "a hard link (use tar --hard-dereference)");
+	else if (b->type == 'x' || b->type == 'g')
+		return broken(err, "an extended header (use tar --format=ustar)");
 	else
-		return broken(err, "an entry that is no regular file, directory or symlink");
+		return broken(
+			err, "a device, FIFO or other special entry (leave it out: tar --exclude)");
 	return 0;
 }
 
@@ -119,7 +124,8 @@ get_entry(struct ustar_reader *r, struct ustar_entry *e, struct err *err)
 
 	memcpy(&b, r->block, sizeof(b));
 	if (memcmp(b.magic, "ustar", 6) != 0 || memcmp(b.version, "00", 2) != 0)
-		return broken(err, "a header of another format (use tar --format=ustar)");
+		return broken(
+			err, "a header of another format or compressed (use tar --format=ustar)");
 	if (!get_octal(b.checksum, sizeof(b.checksum), &checksum) ||
 		checksum != ustar_checksum(r->block))
 		return broken(err, "a wrong checksum");

@@ -248,7 +248,7 @@ static void
 refuses_bad_paths(void)
 {
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC), dir = open_below("r");
-	const struct jail_path bad[] = {{dir, 0}, {dir, 32}, {null, JAIL_READ}, {null, JAIL_EXEC},
+	const struct jail_path bad[] = {{dir, 0}, {dir, 64}, {null, JAIL_READ}, {null, JAIL_EXEC},
 		{-1, JAIL_READ}, {4000, JAIL_READ}};
 	struct err err;
 
