@@ -31,6 +31,35 @@ fields_common(const struct request *req, struct http_field *ret)
 	return FIELDS_COMMON;
 }
 
+/*
+ * Head and body into c->out. A large body becomes c->out itself with the head put in front, so that it is in memory
+ * once.
+ */
+static int
+answer_put(struct request *req, const struct http_answer *a)
+{
+	enum { HEAD_BYTES = 8192 };
+	struct conn *c = req->conn;
+	struct http_answer head = *a;
+	auto_buf struct buf b;
+
+	if (a->body.p != req->text.p || a->body.n <= LIMIT_HELD_SMALL_BYTES || c->out.n > 0)
+		return http_write_answer(&c->out, a);
+	buf_init(&b, HEAD_BYTES);
+	head.head_only = true;
+	req->text.max += HEAD_BYTES;
+	if (http_write_answer(&b, &head) < 0 || buf_room(&req->text, b.n) == NULL)
+		return -ENOBUFS;
+	memmove(req->text.p + b.n, req->text.p, req->text.n);
+	memcpy(req->text.p, b.p, b.n);
+	buf_grew(&req->text, b.n);
+	buf_done(&c->out);
+	c->out = req->text;
+	c->out_at = 0;
+	buf_init(&req->text, LIMIT_ANSWER_BYTES);
+	return 0;
+}
+
 static void
 answer_with(struct request *req, unsigned status, const char *type, struct view body,
 	const struct http_field *more, size_t nmore)
@@ -43,12 +72,12 @@ answer_with(struct request *req, unsigned status, const char *type, struct view 
 		c->keep = false;
 	for (size_t i = 0; i < nmore; i++)
 		f[n++] = more[i];
-	if (http_write_answer(&c->out, &(struct http_answer){.status = status,
-					       .type = type,
-					       .body = body,
-					       .close = !c->keep,
-					       .field = f,
-					       .fields = n}) < 0) {
+	if (answer_put(req, &(struct http_answer){.status = status,
+				    .type = type,
+				    .body = body,
+				    .close = !c->keep,
+				    .field = f,
+				    .fields = n}) < 0) {
 		conn_close(
 			c); /* no memory for it: the peer sees a cut connection rather than half an answer */
 		return;
@@ -64,20 +93,44 @@ request_out(struct request *req)
 	return &req->out;
 }
 
+/*
+ * Else it was refused. Not by a status that makes clients ask again by themselves: what was asked for was done, only its
+ * answer cannot be held.
+ */
+static bool
+answer_fits(struct request *req, size_t n)
+{
+	if (n <= LIMIT_HELD_SMALL_BYTES || conn_fits(req->conn))
+		return true;
+	buf_done(&req->text);
+	request_refuse(req, ERROR_TOO_LARGE, 0,
+		view_str("the answer cannot be held: too much waits to be read by this caller or "
+			 "by all; it was done; read it in smaller pieces, or a command's output "
+			 "by its job"));
+	return false;
+}
+
+void
+request_refuse_full(struct request *req)
+{
+	request_refuse(req, ERROR_UNAVAILABLE, 1000, view_str(request_full));
+}
+
 void
 request_json(struct request *req, unsigned status)
 {
 	if (json_out_end(&req->out) < 0)
 		request_refuse(req, ERROR_TOO_LARGE, 0,
 			view_str("the answer would be too large; ask for less, in pages"));
-	else
+	else if (answer_fits(req, req->text.n))
 		answer_with(req, status, type_json, buf_view(&req->text), NULL, 0);
 }
 
 void
 request_answer(struct request *req, unsigned status, const char *type, struct view body)
 {
-	answer_with(req, status, type, body, NULL, 0);
+	if (answer_fits(req, body.n))
+		answer_with(req, status, type, body, NULL, 0);
 }
 
 void

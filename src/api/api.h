@@ -22,6 +22,7 @@ struct api {
 	struct link conns; /* of struct conn, oldest activity first */
 	struct link repls; /* of struct repl */
 	unsigned nconns, nconns_tcp, nrepls;
+	size_t held_bytes; /* sum of `charged` of all connections */
 	struct listener local, tcp;
 	bool has_tcp;
 	ev_timer repl_reaper;

@@ -13,7 +13,8 @@ enum { DESCRIPTORS = 4 * LIMIT_CONNECTIONS };
 int
 confine(struct err *err)
 {
-	const struct jail_rlimit rlimits[] = {{RLIMIT_NOFILE, DESCRIPTORS}};
+	const struct jail_rlimit rlimits[] = {
+		{RLIMIT_NOFILE, DESCRIPTORS}, {RLIMIT_AS, LIMIT_MEMORY_BYTES}};
 	const struct jail jail = {
 		.uid = getuid(),
 		.gid = getgid(),

@@ -91,6 +91,51 @@ conn_step(struct conn *c, enum conn_event event)
 	deadline_arm(c);
 }
 
+static bool
+same_caller(const struct conn *a, const struct conn *b)
+{
+	const struct caller *x = &a->caller, *y = &b->caller;
+
+	return x->kind == y->kind && x->uid == y->uid &&
+	       memcmp(x->token, y->token, sizeof(x->token)) == 0;
+}
+
+static void
+charge(struct conn *c)
+{
+	size_t now = c->out.cap;
+
+	if (c->request != NULL)
+		now += c->request->text.cap + c->request->body.cap + c->request->held;
+	c->api->held_bytes += now - c->charged; /* unsigned: also when it shrinks */
+	c->charged = now;
+}
+
+bool
+conn_fits(struct conn *c)
+{
+	size_t sum = 0;
+
+	charge(c);
+	if (c->api->held_bytes > LIMIT_HELD_BYTES)
+		return false;
+	if (c->api->held_bytes <= LIMIT_HELD_CALLER_BYTES)
+		return true;
+	list_each (other, &c->api->conns, struct conn, link)
+		sum += same_caller(c, other) ? other->charged : 0;
+	return sum <= LIMIT_HELD_CALLER_BYTES;
+}
+
+unsigned
+conn_of_caller(const struct conn *c)
+{
+	unsigned n = 0;
+
+	list_each (other, &c->api->conns, struct conn, link)
+		n += other->request != NULL && same_caller(c, other) ? 1 : 0;
+	return n;
+}
+
 void
 conn_close(struct conn *c)
 {
@@ -105,6 +150,7 @@ conn_close(struct conn *c)
 	request_free(take_ptr(c->request));
 	buf_done(&c->in);
 	buf_done(&c->out);
+	charge(c);
 	listen_closed(c->api, c->local);
 	loop_free_later(c->api->loop, c);
 }
@@ -173,9 +219,12 @@ conn_flush(struct conn *c)
 	if (sent || (c->out_at < c->out.n && !ev_is_active(&c->deadline)))
 		deadline_arm(c);
 	if (c->out_at == c->out.n) {
+		if (c->out.cap > LIMIT_HELD_SMALL_BYTES)
+			buf_done(&c->out); /* a connection that idles holds no large answer */
 		buf_clear(&c->out);
 		c->out_at = 0;
 	}
+	charge(c);
 	watch(c);
 }
 
@@ -348,8 +397,13 @@ work_body(struct conn *c)
 			deadline_arm(c);
 			c->request->ops->feed(c->request, piece);
 		}
-		if (c->state == CONN_BODY && c->request->route->kind != ROUTE_DROP)
+		if (c->state == CONN_BODY && c->request->route->kind != ROUTE_DROP) {
 			buf_add_view(&c->request->body, piece);
+			if (buf_check(&c->request->body) < 0 || !conn_fits(c)) {
+				request_refuse_full(c->request);
+				return true;
+			}
+		}
 		if (c->fd >= 0 && c->state != CONN_LINGER)
 			buf_drop(&c->in, used);
 		return true;

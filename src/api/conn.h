@@ -37,7 +37,8 @@ struct conn {
 	struct api *api;       /* borrowed */
 	int fd;                /* owned; -1 when it is gone */
 	bool local;
-	uint32_t uid; /* of a local peer */
+	uint32_t uid;         /* of a local peer */
+	struct caller caller; /* of the last request: whom what is held is counted for */
 	enum conn_state state;
 	bool keep;       /* the current request lets the connection live on */
 	bool held;       /* a handler does not want more bytes now */
@@ -48,7 +49,8 @@ struct conn {
 	ev_io readable, writable;
 	ev_timer deadline;
 	struct buf in, out;
-	size_t out_at; /* bytes of out that were sent */
+	size_t out_at;  /* bytes of out that were sent */
+	size_t charged; /* bytes held for it, as counted last */
 	struct http_limits limits;
 	struct http_scan scan;
 	struct http_head head; /* scratch of the scan */
@@ -59,6 +61,15 @@ struct conn {
 /* Takes fd. Nothing happens when there is no memory: the connection is closed. */
 void conn_new(struct api *api, int fd, bool local, uint32_t uid);
 void conn_close(struct conn *c);
+
+/*
+ * Counts anew what is held for this connection: answer, body, what the handler says (req->held). False when that is more
+ * than all callers, or this one, may have: whoever grows something asks, and gives it up and refuses then.
+ */
+bool conn_fits(struct conn *c);
+
+/* Requests of the same caller that are under way now, this one included. */
+unsigned conn_of_caller(const struct conn *c);
 
 /* The state that follows; a pair that conn.fsm does not list is a bug of ours. */
 enum conn_state conn_next(enum conn_state state, enum conn_event event);

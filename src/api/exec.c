@@ -7,6 +7,7 @@
 #include "exec.h"
 
 #include "collect.h"
+#include "conn.h"
 #include "job.h"
 #include "lib/loop/loop.h"
 #include "route.h"
@@ -19,7 +20,9 @@ struct exec {
 	struct collect out[OUTPUT_MAX];
 	struct view stdin_text; /* borrowed from the request */
 	const char *language;   /* NULL, or what was asked for */
+	size_t base;            /* req->held without the output */
 	bool detach, early;
+	bool given_up; /* its output could not be held; the command goes on */
 };
 
 void
@@ -189,12 +192,29 @@ exec_end_out(const struct msg_job_row *row, struct json_out *o)
 }
 
 static void
+collected_drop(struct request *req)
+{
+	struct exec *x = req->own;
+
+	collect_done(&x->out[OUTPUT_STDOUT]);
+	collect_done(&x->out[OUTPUT_STDERR]);
+	req->held = x->base;
+}
+
+static void
 on_out(struct job *job, enum output output, uint64_t offset, struct view data)
 {
 	struct request *req = job->owner;
 	struct exec *x = req->own;
 
+	if (x->given_up)
+		return;
 	collect_add(&x->out[output], offset, data);
+	req->held = x->base + x->out[OUTPUT_STDOUT].head.cap + x->out[OUTPUT_STDOUT].tail.cap +
+		    x->out[OUTPUT_STDERR].head.cap + x->out[OUTPUT_STDERR].tail.cap;
+	x->given_up = !conn_fits(req->conn);
+	if (x->given_up)
+		collected_drop(req);
 }
 
 static void
@@ -242,6 +262,35 @@ early_finish(struct request *req, const char *error, const char *code)
 		request_stream_end(req);
 }
 
+/* An object without a command's end. */
+static void
+early_refuse(struct request *req, const char *code, struct view why)
+{
+	char text[600];
+
+	(void)snprintf(text, sizeof(text), "%.*s", VIEW_ARGS(why));
+	json_out_object_begin(request_out(req));
+	json_out_key_int(&req->out, "exit_code", 125);
+	json_out_key_str(&req->out, "stdout", view_of(NULL, 0));
+	json_out_key_str(&req->out, "stderr", view_str(text));
+	early_finish(req, text, code);
+}
+
+/* Not by a status that makes clients ask again: the command ran. */
+static void
+unheld(struct request *req)
+{
+	struct exec *x = req->own;
+	struct view text = view_str(
+		"the command ended, but its output could not be held: too much waits to be read by "
+		"this caller or by all; read jobs/{job}/stream, or ask for a lower output_limit");
+
+	if (x->early)
+		early_refuse(req, error_info(ERROR_TOO_LARGE)->code, text);
+	else
+		request_refuse(req, ERROR_TOO_LARGE, 0, text);
+}
+
 static void
 on_done(struct job *job, const struct msg_job_row *row)
 {
@@ -250,7 +299,17 @@ on_done(struct job *job, const struct msg_job_row *row)
 	const char *lost = NULL;
 	char text[160];
 
+	if (x->given_up) {
+		unheld(req);
+		return;
+	}
 	result_out(req, row);
+	collected_drop(req); /* the answer has it now: in memory once */
+	if (x->early && !conn_fits(req->conn)) {
+		buf_done(&req->text);
+		unheld(req);
+		return;
+	}
 	if (exec_lost(row, &lost)) {
 		if (x->early)
 			early_finish(req, lost, error_info(ERROR_SANDBOX_ENDED)->code);
@@ -265,20 +324,6 @@ on_done(struct job *job, const struct msg_job_row *row)
 		json_out_object_end(&req->out);
 		request_json(req, 200);
 	}
-}
-
-/* An object without a command's end. */
-static void
-early_refuse(struct request *req, const char *code, struct view why)
-{
-	char text[600];
-
-	(void)snprintf(text, sizeof(text), "%.*s", VIEW_ARGS(why));
-	json_out_object_begin(request_out(req));
-	json_out_key_int(&req->out, "exit_code", 125);
-	json_out_key_str(&req->out, "stdout", view_of(NULL, 0));
-	json_out_key_str(&req->out, "stderr", view_str(text));
-	early_finish(req, text, code);
 }
 
 static void
@@ -394,8 +439,11 @@ exec_new(struct request *req, size_t limit, struct err *err)
 		return refuse(err, INTERNAL, "no memory for a command");
 	collect_init(&x->out[OUTPUT_STDOUT], limit);
 	collect_init(&x->out[OUTPUT_STDERR], limit);
+	x->base = req->held;
 	req->own = x;
 	req->ops = &exec_ops;
+	if (!conn_fits(req->conn))
+		return refuse(err, UNAVAILABLE, "%s", request_full);
 	return 0;
 }
 

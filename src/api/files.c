@@ -4,6 +4,7 @@
  * its user; here the path is only checked for its form. Bytes are streamed both ways with back-pressure; a listing is
  * collected within LIMIT_ENTRIES.
  */
+#include "conn.h"
 #include "job.h"
 #include "lib/base/num.h"
 #include "lib/loop/loop.h"
@@ -225,8 +226,8 @@ list_entry(struct job *job, const struct msg_out_entry *m)
 	struct request *req = job->owner;
 	struct file_op *op = req->own;
 
-	if (op->entries++ >= LIMIT_ENTRIES)
-		op->too_many = true;
+	if (op->too_many || op->entries++ >= LIMIT_ENTRIES || !conn_fits(req->conn))
+		op->too_many = true; /* more than a listing may have, or than can be held now */
 	else
 		entry_out(&req->out, m);
 }

@@ -240,6 +240,12 @@ request_begin(struct request *req, const struct http_head *head, struct err *err
 	if (route_read(req, head, err) < 0 || caller_read(req, head, err) < 0 ||
 		key_read(req, head, err) < 0)
 		return err->code;
+	req->conn->caller = req->caller;
+	if (req->api->nconns > LIMIT_CONNECTIONS_CALLER &&
+		conn_of_caller(req->conn) > LIMIT_CONNECTIONS_CALLER)
+		return refuse(err, RATE,
+			"%d requests of this caller are under way; wait until one is answered",
+			LIMIT_CONNECTIONS_CALLER);
 	req->socket_refusal = ws_hand_check(head, req->accept_key);
 	return 0;
 }
@@ -276,6 +282,23 @@ body_digest(struct request *req)
 	sha256_end(&h, req->body_digest);
 }
 
+/* What the parsed JSON takes at most: its texts, and an object of the parser for each value. */
+static size_t
+json_cost(struct view text)
+{
+	enum { VALUE_BYTES = 96 };
+	size_t values = 0;
+
+	for (size_t i = 0; i < text.n && values < JSON_VALUES_MAX; i++)
+		if (text.p[i] == ',' || text.p[i] == ':' || text.p[i] == '{' || text.p[i] == '[')
+			values++;
+	return text.n + values * VALUE_BYTES;
+}
+
+const char request_full[] =
+	"too much is being held for this caller or for all; read the answers that are under way, "
+	"then try again";
+
 int
 request_body(struct request *req, struct err *err)
 {
@@ -297,6 +320,10 @@ request_body(struct request *req, struct err *err)
 				     : r == -E2BIG ? ERROR_TOO_LARGE
 						   : ERROR_BAD_REQUEST);
 	req->json = json;
+	req->held = json_cost(buf_view(&req->body));
+	buf_done(&req->body); /* the JSON has its own copies */
+	if (!conn_fits(req->conn))
+		return refuse(err, UNAVAILABLE, "%s", request_full);
 	return body_read(req->route->body, json, &req->fields, err);
 }
 

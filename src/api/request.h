@@ -56,9 +56,10 @@ struct request {
 	unsigned allow;                    /* methods that the path has, when it has not this one */
 	uint8_t key[SHA256_BYTES];         /* digest of caller and Idempotency-Key; zero = none */
 	uint8_t body_digest[SHA256_BYTES]; /* of route and body; zero without a key */
-	struct buf body;                   /* a collected body */
-	void *json;                        /* owned json_t: what the fields borrow from */
-	void *fields; /* owned: struct body_<name> of the route, NULL without one */
+	size_t held;     /* bytes that handler and JSON hold beside text and body */
+	struct buf body; /* a collected body */
+	void *json;      /* owned json_t: what the fields borrow from */
+	void *fields;    /* owned: struct body_<name> of the route, NULL without one */
 
 	struct link asks;              /* questions to the engine */
 	struct id last;                /* of a list: the row after which the next page begins */
@@ -97,7 +98,8 @@ void request_answer(
 	struct request *req, unsigned status, const char *type, struct view body); /* ends */
 void request_nothing(struct request *req);                                         /* 204; ends */
 void request_refuse(struct request *req, enum error error, uint32_t retry_after_ms,
-	struct view text);                                     /* ends */
+	struct view text);                     /* ends */
+void request_refuse_full(struct request *req); /* too much is held; nothing was begun; ends */
 void request_fail(struct request *req, const struct err *err); /* code -ERROR_*; ends */
 void request_refuse_status(
 	struct request *req, unsigned status, const char *code, const struct err *err); /* ends */
@@ -144,6 +146,8 @@ bool request_gone(const struct request *req);
 
 size_t request_backlog(const struct request *req); /* bytes that the peer has not taken */
 void request_hold(struct request *req, bool held); /* stops reading of body or socket */
+
+extern const char request_full[];
 
 #define refuse(err, ERR, ...) err_set(err, -ERROR_##ERR, __VA_ARGS__)
 

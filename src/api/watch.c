@@ -3,6 +3,7 @@
  * What existing clients call logs and events. A container has no console: its log is the list of commands that
  * ended, one line each. Events are the audit records of its task that name it.
  */
+#include "conn.h"
 #include "exec.h"
 #include "lib/base/clock.h"
 #include "lib/json/parse.h"
@@ -128,6 +129,11 @@ on_logs_page(void *owner, const struct answer *answer)
 	}
 	if (request_refused(req, answer))
 		return;
+	req->held = w->lines.cap;
+	if (!w->follow && !conn_fits(req->conn)) {
+		request_refuse_full(req);
+		return;
+	}
 	w->more = ((const struct msg_end *)answer->m)->more && !w->held;
 	w->held = false;
 	if (w->follow && w->over && !w->more)
@@ -264,6 +270,7 @@ events_row(struct request *req, const struct msg_audit_row *m)
 	char id[ID_TEXT];
 
 	w->after_number = m->number;
+	req->held = (w->nrecords < w->tail ? w->nrecords : w->tail) * 4096;
 	id_text(&w->sandbox, ID_SANDBOX, id);
 	if (json_parse(m->record, &limits, &record, &err) < 0 ||
 		!view_is(text_of(record, "sandbox"), id))
@@ -342,6 +349,8 @@ on_event(void *owner, const struct answer *answer)
 		return;
 	else if (!((const struct msg_end *)answer->m)->more)
 		events_answer(req);
+	else if (!conn_fits(req->conn))
+		request_refuse_full(req);
 	else if (events_ask(req, &err) < 0)
 		request_fail(req, &err);
 }

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import struct
@@ -387,6 +388,48 @@ def test_access_token_that_is_none(api: Api) -> None:
     for value in ("", "a%20b", "a%22b", "x" * 257, "%7f"):
         assert api.ask("GET", f"/v1/me?access_token={value}").status == 401, value
     assert api.ask("GET", "/v1/me").json["admin"] is True
+
+
+def test_connections_of_one_caller(fresh: Api) -> None:
+    """One caller cannot have all the connections; others are served meanwhile."""
+    token = fresh.ask("POST", "/v1/me/tokens", {}).json["token"]
+    path = "/v1/sandboxes/" + fresh.ask("POST", "/v1/sandboxes", {}).json["id"]
+    bearer = f"Authorization: Bearer {token}\r\n"
+    crowd = []
+    for _ in range(256):
+        time.sleep(0.004)
+        crowd.append(fresh.raw())
+        crowd[-1].sendall(request(b'{"cmd":"sleep 6000"}', f"{path}/exec", extra=bearer))
+    time.sleep(0.5)
+    assert fresh.ask("GET", "/v1/me", token=token).status == 429
+    assert fresh.ask("GET", "/v1/me").status == 200
+    for plain in crowd:
+        assert plain.recv(12) == b"HTTP/1.1 200"
+        plain.close()
+    assert fresh.ask("GET", "/v1/me", token=token).status == 200
+
+
+def test_many_bodies_at_once(fresh: Api) -> None:
+    """What requests hold is counted for their caller: beyond its share they are refused before they begin."""
+    token = fresh.ask("POST", "/v1/me/tokens", {}).json["token"]
+    path = "/v1/sandboxes/" + fresh.ask("POST", "/v1/sandboxes", {}).json["id"]
+    body = request(b" " * 1048576, f"{path}/exec", extra=f"Authorization: Bearer {token}\r\n")[:700000]
+    crowd, refusals = [], []
+    for _ in range(150):
+        crowd.append(fresh.raw())
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            crowd[-1].sendall(body)
+    time.sleep(1)
+    for plain in crowd:
+        plain.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            refusals.append(plain.recv(65536))
+    assert 5 < len(refusals) < 60 and all(r.startswith(b"HTTP/1.1 503 ") and b"being held" in r for r in refusals)
+    assert fresh.ask("GET", "/v1/me").status == 200
+    for plain in crowd:
+        plain.close()
+    time.sleep(0.5)
+    assert fresh.ask("POST", path + "/exec", {"cmd": "echo ok"}, token=token).status == 200
 
 
 def test_two_keys(api: Api) -> None:
