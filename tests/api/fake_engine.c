@@ -759,7 +759,7 @@ local_socket(const char *path)
 
 	(void)snprintf(a.sun_path, sizeof(a.sun_path), "%s", path);
 	(void)unlink(path);
-	must(fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof(a)) == 0 && listen(fd, 64) == 0);
+	must(fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof(a)) == 0 && listen(fd, 512) == 0);
 	return fd;
 }
 
