@@ -183,7 +183,8 @@ refuse_members(struct request *req, const char *code, struct view text, bool den
 	buf_init(&sentence, 1024);
 	buf_add_view(&sentence, text.n > 0 ? text : view_str("refused"));
 	if (denial)
-		buf_add_str(&sentence, "; asking in another way is refused too");
+		buf_add_str(&sentence, "; that is a rule here and no fault, so asking in another "
+				       "way is refused too");
 	json_out_key_str(&req->out, "error", buf_view(&sentence));
 	json_out_key_str(&req->out, "code", view_str(code));
 	json_out_key_str(&req->out, "request_id", view_str(req->id));

@@ -17,8 +17,9 @@ seconds_take(const struct extra *x, const char *path, const json_t *v, struct fi
 		return 0;
 	if (!json_is_number(v) || !(s >= 0.001 && s <= (double)x->max))
 		return err_set(err, -ERROR_BAD_REQUEST,
-			"%s%s must be a number of seconds above 0 and at most %lld", path, x->name,
-			(long long)x->max);
+			"%s%s must be a number of seconds above 0 and at most %lld%s%s", path,
+			x->name, (long long)x->max, x->note == NULL ? "" : "; ",
+			x->note == NULL ? "" : x->note);
 	*ret = (struct field_int){.state = FIELD_SET, .v = (int64_t)(s * 1000 + 0.5)};
 	return 0;
 }
@@ -72,7 +73,8 @@ read_into(enum body_name name, json_t *json, const char *path, void *object, str
 		if (x->kind != EXTRA_OBJECT)
 			(void)json_object_del(json, x->name); /* it is there */
 	}
-	if (fields_read(json, path, t->rows, t->nrows, 0, object, err) < 0)
+	if ((json_is_object(json) && fields_known(json, path, t->names, t->nnames, err) < 0) ||
+		fields_read(json, path, t->rows, t->nrows, 0, object, err) < 0)
 		return err->code = -ERROR_BAD_REQUEST;
 	return 0;
 }

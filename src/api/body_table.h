@@ -12,6 +12,7 @@ struct extra {
 	const char *name;
 	size_t at;           /* SECONDS, OBJECT: offset of the member that is filled */
 	int64_t max;         /* SECONDS */
+	const char *note;    /* SECONDS: what a refusal says behind the range; or NULL */
 	const char *prose;   /* LATER: the sentence */
 	enum body_name body; /* OBJECT: its table */
 };
@@ -21,6 +22,8 @@ struct body_table {
 	size_t nrows;
 	const struct extra *extras;
 	size_t nextras;
+	const char *const *names; /* of all that may be sent with an effect, for sentences */
+	size_t nnames;
 	size_t bytes; /* of the struct */
 };
 

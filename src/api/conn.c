@@ -291,8 +291,8 @@ head_body(struct conn *c)
 		(void)refuse(&err, BAD_REQUEST, "this path takes no body");
 		request_fail(c->request, &err);
 	} else if (c->head.length > max) {
-		(void)refuse(&err, TOO_LARGE, "the body may have at most %llu bytes here",
-			(unsigned long long)max);
+		(void)refuse(&err, TOO_LARGE, "the body may have at most %llu MiB here",
+			(unsigned long long)max >> 20);
 		request_fail(c->request, &err);
 	} else if (c->head.framing == HTTP_BODY_NONE && !feed) {
 		conn_step(c, CONN_ON_WHOLE);

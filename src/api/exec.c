@@ -132,15 +132,33 @@ exec_code(const struct msg_job_row *row)
 	return 137;
 }
 
+#define LOST "the sandbox ended during the command: "
+static const char *const lost_why[SANDBOX_REASON_MAX] = {
+	[SANDBOX_REASON_NONE] = LOST "why is in its record",
+	[SANDBOX_REASON_KILLED] = LOST "it was killed by a request",
+	[SANDBOX_REASON_TTL] = LOST "its time to live (ttl) was over",
+	[SANDBOX_REASON_IDLE] = LOST "it was idle for too long",
+	[SANDBOX_REASON_TASK_CLOSED] = LOST "its task was closed",
+	[SANDBOX_REASON_AGENT_LOST] = LOST "its agent was lost",
+	[SANDBOX_REASON_RELAY_LOST] = LOST "its relay was lost",
+	[SANDBOX_REASON_OOM] = LOST "it ran out of memory (oom)",
+	[SANDBOX_REASON_SPAWN_FAILED] = LOST "it could not be built",
+	[SANDBOX_REASON_MEASURED_DIFFERENT] = LOST "it was measured different from its policy",
+	[SANDBOX_REASON_HOST_STOPPED] = LOST "the host was stopped",
+	[SANDBOX_REASON_ENGINE_RESTART] = LOST "the engine was restarted",
+	[SANDBOX_REASON_PROTOCOL] = LOST "its agent broke the protocol",
+};
+#undef LOST
+
 bool
 exec_lost(const struct msg_job_row *row, const char **ret_text)
 {
 	switch (row->reason) {
 	case JOB_REASON_AGENT_LOST:
-		*ret_text = "the sandbox ended during the command: its agent was lost";
+		*ret_text = lost_why[SANDBOX_REASON_AGENT_LOST];
 		return true;
 	case JOB_REASON_SANDBOX_ENDED:
-		*ret_text = "the sandbox ended during the command";
+		*ret_text = lost_why[row->sandbox_reason];
 		return true;
 	case JOB_REASON_RUNNING:
 	case JOB_REASON_EXITED:

@@ -254,6 +254,9 @@ row_job(struct json_out *o, const struct msg_job_row *m)
 	row_id(o, "sandbox", ID_SANDBOX, &m->sandbox);
 	json_out_key_str(o, "kind", view_str(job_kind_text(m->kind)));
 	json_out_key_str(o, "reason", view_str(job_reason_text(m->reason)));
+	if (m->reason == JOB_REASON_SANDBOX_ENDED)
+		json_out_key_str(
+			o, "sandbox_reason", view_str(sandbox_reason_text(m->sandbox_reason)));
 	json_out_key_int(o, "code", m->code);
 	json_out_key_int(o, "uid", m->uid);
 	json_out_key_str(o, "text", m->text);

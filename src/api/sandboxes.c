@@ -150,7 +150,8 @@ gone_refused(struct request *req, const struct answer *answer)
 		return true;
 	if (!has_ended(m) || request_flag(req, "ended"))
 		return false;
-	(void)snprintf(text, sizeof(text), "the sandbox ended (%s); ?ended=1 shows its record",
+	(void)snprintf(text, sizeof(text),
+		"the sandbox ended (%s); its record is shown with ended (?ended=1, --ended)",
 		sandbox_reason_text(m->reason));
 	request_refuse(req, ERROR_NOT_FOUND, 0, view_str(text));
 	return true;

@@ -103,6 +103,8 @@ send_row(struct engine *e, struct query *q, struct reply to, struct err *err)
 	col_digest(q, row.argv_digest);
 	row.text = col_view(q);
 	row.cwd = col_view(q);
+	if (sandbox_reason_parse(col_view(q), &row.sandbox_reason) < 0)
+		return err_set(err, -EUCLEAN, "a job of a sandbox without a reason");
 	REPLY(e, to, JOB_ROW, job_row, row);
 	return 0;
 }

@@ -210,7 +210,9 @@ sandbox_find(struct engine *e, const struct principal *p, const struct id *id, s
 		s = loaded;
 	}
 	if (s == NULL || !caller_sees(p, s->tenant, s->template))
-		return REFUSE(err, NOT_FOUND, "no such sandbox");
+		return REFUSE(err, NOT_FOUND,
+			"no such sandbox; `demilune sandbox list` (GET /v1/sandboxes) has what "
+			"lives");
 	*ret = s;
 	*ret_loaded = take_ptr(loaded);
 	return 0;

@@ -60,6 +60,11 @@ template_by_digest(struct engine *e, const uint8_t digest[static 32])
 	return NULL;
 }
 
+/* What who asked for a template that is not there can do next. */
+#define TEMPLATE_NEXT                                                                         \
+	"`demilune template list` (GET /v1/templates) has what there is, `demilune template " \
+	"build` on the host makes more"
+
 static struct template *
 by_name(struct engine *e, struct view name)
 {
@@ -272,11 +277,9 @@ index_changed(struct engine *e)
 		       st.st_mtim.tv_nsec != e->index_changed.tv_nsec);
 }
 
-int
-template_find(struct engine *e, struct view asked, struct template **ret, struct err *err)
+static int
+look_up(struct engine *e, struct view name, struct template **ret, struct err *err)
 {
-	/* Who names none gets the one that ./run bakes. */
-	struct view name = asked.n != 0 ? asked : view_str("python");
 	struct template *t;
 
 	if (!name_ok(name))
@@ -286,14 +289,36 @@ template_find(struct engine *e, struct view asked, struct template **ret, struct
 	t = by_name(e, name);
 	if (t == NULL)
 		return REFUSE(err, BAD_REQUEST,
-			"%.*s is not in the template catalog; see GET /v1/templates",
-			VIEW_ARGS(name));
+			"%.*s is not in the template catalog; " TEMPLATE_NEXT, VIEW_ARGS(name));
+	*ret = t;
+	return 0;
+}
+
+int
+template_find(struct engine *e, struct view asked, struct template **ret, struct err *err)
+{
+	struct template *t;
+
+	/* Who names none gets the one that ./run bakes. */
+	if (look_up(e, asked.n != 0 ? asked : view_str("python"), &t, err) < 0)
+		return err->code;
 	if (t->state == TEMPLATE_BROKEN) {
 		template_prepare(e, t); /* the next one to ask may be luckier */
 		return REFUSE(
 			err, SPAWN, "the template %s cannot be used: %.120s", t->name, t->fault);
 	}
 	*ret = t;
+	return 0;
+}
+
+int
+template_named(struct engine *e, struct view name, char ret[static 64], struct err *err)
+{
+	struct template *t;
+
+	if (look_up(e, name, &t, err) < 0)
+		return err->code;
+	memcpy(ret, t->name, sizeof(t->name));
 	return 0;
 }
 
@@ -378,7 +403,7 @@ on_template_get(
 		template_scan(e);
 	t = name_ok(m->name) ? by_name(e, m->name) : NULL;
 	if (t == NULL || (p.template[0] != '\0' && strcmp(p.template, t->name) != 0))
-		return REFUSE(err, NOT_FOUND, "no such template");
+		return REFUSE(err, NOT_FOUND, "no such template; " TEMPLATE_NEXT);
 	send_row(e, to, t);
 	return 0;
 }

@@ -29,6 +29,10 @@ struct template
 int template_find(
 	struct engine *e, struct view name, struct template **ret, struct err *err) MUST_CHECK;
 
+/* The own name of the template that has this name or alias, whether or not it can be used now. */
+int template_named(
+	struct engine *e, struct view name, char ret[static 64], struct err *err) MUST_CHECK;
+
 /* NULL when no index names this image any more. */
 struct template *template_by_digest(struct engine *e, const uint8_t digest[static 32]);
 

@@ -3,8 +3,8 @@
 #include "engine/token.h"
 
 #include "engine/limits.h"
+#include "engine/template.h"
 #include "lib/base/clock.h"
-#include "lib/base/name.h"
 
 #include <errno.h>
 
@@ -82,10 +82,9 @@ prefix_ok(struct view v)
 
 /* A token never gives more than its maker has: same tenant, same template, no longer life. */
 static int
-compose(const struct principal *p, const struct msg_token_create *m, struct token *t,
-	struct err *err)
+compose(struct engine *e, const struct principal *p, const struct msg_token_create *m,
+	struct token *t, struct err *err)
 {
-	struct view template = m->template;
 	int r = caller_tenant(p, m->tenant, t->tenant, err);
 
 	if (r < 0)
@@ -97,21 +96,21 @@ compose(const struct principal *p, const struct msg_token_create *m, struct toke
 		return REFUSE(err, BAD_REQUEST, "a token without prefix or digest");
 	if (t->expires_ms != 0 && (t->expires_ms <= t->created_ms || t->expires_ms > INT64_MAX))
 		return REFUSE(err, BAD_REQUEST, "the token would have expired already");
+	if (m->template.n != 0)
+		r = template_named(e, m->template, t->template, err);
 	if (p->template[0] != '\0') {
-		if (template.n != 0 && !view_is(template, p->template))
+		if (m->template.n != 0 && (r < 0 || strcmp(t->template, p->template) != 0))
 			return REFUSE(err, FORBIDDEN, "the token is for the template %s only",
 				p->template);
-		template = view_str(p->template);
+		memcpy(t->template, p->template, sizeof(t->template));
 	}
-	if (template.n != 0 && !name_ok(template))
-		return REFUSE(err, BAD_REQUEST, "a template is a name of 1 to 63 of a-z 0-9 . _ -");
+	if (r < 0)
+		return r;
 	if (p->expires_ms != 0 && (t->expires_ms == 0 || t->expires_ms > p->expires_ms))
 		t->expires_ms = p->expires_ms;
 	memcpy(t->prefix, m->prefix.p, m->prefix.n);
 	if (p->kind == CALLER_KIND_TOKEN)
 		memcpy(t->maker, p->name, sizeof(t->maker));
-	if (template.n != 0)
-		memcpy(t->template, template.p, template.n);
 	return 0;
 }
 
@@ -157,7 +156,7 @@ on_token_create(
 	int r = caller_find(e, &m->caller, &p, err);
 
 	if (r == 0)
-		r = compose(&p, m, &t, err);
+		r = compose(e, &p, m, &t, err);
 	if (r == 0)
 		r = check_count(e, t.tenant, err);
 	if (r == 0)

@@ -86,7 +86,10 @@ lock_take(int dir, const char *path, struct err *err)
 	if (fd < 0)
 		return err_errno(err, "%s/lock", path);
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return err_set(err, -EBUSY, "another supervisor uses %s", path);
+		return err_set(err, -EBUSY,
+			"another supervisor uses %s: stop it, or give this one run_dir and "
+			"state_dir of its own",
+			path);
 	if (fstat(fd, &locked) < 0)
 		return err_errno(err, "%s/lock", path);
 	if (fstatat(dir, "lock", &named, AT_SYMLINK_NOFOLLOW) < 0 ||

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from described import Described
 
 BUILD = Path(os.environ.get("DEMILUNE_BUILD", Path(__file__).resolve().parents[2] / "build"))
+DESCRIBED = Described(json.loads((BUILD / "src/api/openapi.json").read_text()))
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -79,7 +81,10 @@ class Api:
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         try:
             connection.request(method, path, body=data, headers=headers)
-            return Answer(connection.getresponse())
+            answer = Answer(connection.getresponse())
+            kind = answer.headers["Content-Type"]
+            DESCRIBED.check(method, path, answer.status, kind, answer.json if kind == "application/json" else None)
+            return answer
         finally:
             connection.close()
 

@@ -270,6 +270,8 @@ test_cells(void **state)
 	play_refused(p, ERROR_SANDBOX_ENDED);
 	play_gone(p, &sandbox, SANDBOX_REASON_KILLED);
 	WANT(p, p->api, JOB_ROW, job_row, lost);
+	assert_int_equal(lost.reason, JOB_REASON_SANDBOX_ENDED);
+	assert_int_equal(lost.sandbox_reason, SANDBOX_REASON_KILLED);
 	WANT(p, p->api, SANDBOX_ROW, sandbox_row, gone);
 	(void)play_audit(p, &task);
 	assert_true(play_recorded("\"reason\":\"sandbox_ended\",\"source\":\"engine\""));

@@ -2,6 +2,10 @@
 /* Every refusal of the engine, and that a tenant sees nothing of another. */
 #include "play.h"
 
+#include "lib/base/hex.h"
+#include "lib/base/sha256.h"
+
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <sys/stat.h>
@@ -216,6 +220,20 @@ test_tokens(void **state)
 	struct caller scoped = play_token(p, "acme", "python", 11),
 		      wide = play_token(p, "acme", "", 12);
 
+	/* A token for a template that is not there would be of no use; an alias is its template. */
+	ASK(p, TOKEN_CREATE, token_create,
+		{.caller = wide,
+			.prefix = view_str("dml_19"),
+			.token = {19},
+			.template = view_str("nowhere")});
+	play_refused(p, ERROR_BAD_REQUEST);
+	ASK(p, TOKEN_CREATE, token_create,
+		{.caller = wide,
+			.prefix = view_str("dml_18"),
+			.token = {18},
+			.template = view_str("code-interpreter")});
+	ANSWER(p, TOKEN_ROW, token_row, aliased);
+	assert_true(view_is(aliased.template, "python"));
 	/* Nobody makes a token that may more than his own. */
 	ASK(p, TOKEN_CREATE, token_create,
 		{.caller = scoped,
@@ -334,8 +352,17 @@ static void
 test_template_scope(void **state)
 {
 	struct play *p = *state;
-	struct caller scoped = play_token(p, "acme", "node", 13);
+	char digest[SHA256_TEXT];
+	struct caller scoped;
+	int fd = openat(p->state, "templates/index/node", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
 
+	/* The same image under another name is another template. */
+	hex_encode(p->template, 32, digest);
+	assert_true(fd >= 0);
+	assert_int_equal(dprintf(fd, "%s\n", digest), SHA256_TEXT);
+	(void)close(fd);
+	scoped = play_token(p, "acme", "node", 13);
+	WANT(p, p->supervisor, TEMPLATE_PREPARE, template_prepare, prepare);
 	ASK(p, SANDBOX_CREATE, sandbox_create, {.caller = scoped, .template = view_str("python")});
 	play_refused(p, ERROR_FORBIDDEN);
 	ASK(p, TASK_CREATE, task_create, {.caller = scoped, .template = view_str("python")});
@@ -343,6 +370,8 @@ test_template_scope(void **state)
 	ASK(p, TEMPLATE_GET, template_get, {.caller = scoped, .name = view_str("python")});
 	play_refused(p, ERROR_NOT_FOUND);
 	ASK(p, TEMPLATE_LIST, template_list, {.caller = scoped});
+	ANSWER(p, TEMPLATE_ROW, template_row, node);
+	assert_true(view_is(node.name, "node"));
 	ANSWER(p, END, end, end);
 }
 

@@ -44,13 +44,13 @@ WHERE id = ?;
 -- JOB_GET: one
 SELECT id, sandbox, kind, reason, code, uid, holders, timeout_ms, started_ms, ended_ms, wall_us, cpu_us,
 	memory_peak_bytes, stdout_seen, stdout_kept, stderr_seen, stderr_kept, stdin_bytes, content,
-	argv_digest, text, cwd
+	argv_digest, text, cwd, (SELECT sandbox.reason FROM sandbox WHERE sandbox.id = job.sandbox)
 FROM job WHERE id = ?;
 
 -- JOB_PAGE: of a sandbox, oldest first, after this one (NULL = from the start)
 SELECT id, sandbox, kind, reason, code, uid, holders, timeout_ms, started_ms, ended_ms, wall_us, cpu_us,
 	memory_peak_bytes, stdout_seen, stdout_kept, stderr_seen, stderr_kept, stdin_bytes, content,
-	argv_digest, text, cwd
+	argv_digest, text, cwd, (SELECT sandbox.reason FROM sandbox WHERE sandbox.id = job.sandbox)
 FROM job WHERE sandbox = ?1 AND seq > coalesce((SELECT seq FROM job WHERE id = ?2), 0)
 ORDER BY seq LIMIT ?3;
 

@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { NAME_SHOWN = 40, WHERE_BYTES = 120 };
+enum { NAME_SHOWN = 40, WHERE_BYTES = 120, NAMES_MAX = 64, KNOWN_BYTES = 96 };
 
 /* One thing to check, and what it is called in a sentence. */
 struct subject {
@@ -52,7 +52,8 @@ expectation(const struct field *f, char *ret, size_t n)
 		(void)snprintf(ret, n, "a string of %lld to %lld bytes", min, max);
 		break;
 	case FIELD_TYPE_INT:
-		(void)snprintf(ret, n, "a whole number from %lld to %lld", min, max);
+		(void)snprintf(ret, n, "a whole number from %lld to %lld%s%s", min, max,
+			f->note == NULL ? "" : "; ", f->note == NULL ? "" : f->note);
 		break;
 	case FIELD_TYPE_BOOL:
 		(void)snprintf(ret, n, "true or false");
@@ -74,7 +75,7 @@ expectation(const struct field *f, char *ret, size_t n)
 static int
 must_be(const struct subject *s, struct err *err)
 {
-	char what[96];
+	char what[160];
 
 	expectation(s->row, what, sizeof(what));
 	return err_set(err, -EINVAL, "%s must be %s", s->where, what);
@@ -190,7 +191,7 @@ check_row(const json_t *json, const char *path, const struct field *row, struct 
 {
 	json_t *j = json_object_get(json, row->name);
 	struct subject s;
-	char what[96];
+	char what[160];
 
 	row_is_sound(row);
 	subject_name(&s, path, row);
@@ -205,30 +206,98 @@ check_row(const json_t *json, const char *path, const struct field *row, struct 
 	return check_value(&s, j, err);
 }
 
-static int
-unknown_refused(
-	struct view key, const char *path, const struct field *rows, size_t n, struct err *err)
-{
-	auto_buf struct buf known = {.max = 256};
+/* The names that may be in an object: a list of them, or those of rows. */
+struct names {
+	const char *const *list; /* NULL: those of rows */
+	const struct field *rows;
+	size_t n;
+};
 
-	for (size_t i = 0; i < n; i++)
-		buf_addf(&known, "%s%s", i == 0 ? "" : ", ", rows[i].name);
-	return err_set(err, -EINVAL, "%.60s%.*s is not known here; leave it out (known: %.*s)",
-		path, key.n > NAME_SHOWN ? NAME_SHOWN : (int)key.n, (const char *)key.p,
-		(int)known.n, (const char *)known.p);
+static const char *
+name_at(const struct names *names, size_t i)
+{
+	return names->list != NULL ? names->list[i] : names->rows[i].name;
+}
+
+/* How many bytes must be put in, taken out or changed to make b of a; both are cut at NAME_SHOWN. */
+static size_t
+edits(struct view a, struct view b)
+{
+	size_t row[NAME_SHOWN + 1];
+
+	a.n = a.n > NAME_SHOWN ? NAME_SHOWN : a.n;
+	b.n = b.n > NAME_SHOWN ? NAME_SHOWN : b.n;
+	for (size_t j = 0; j <= b.n; j++)
+		row[j] = j;
+	for (size_t i = 0; i < a.n; i++) {
+		size_t corner = row[0];
+
+		row[0] = i + 1;
+		for (size_t j = 0; j < b.n; j++) {
+			size_t changed = corner + (a.p[i] != b.p[j]);
+			size_t shorter = row[j] < row[j + 1] ? row[j] : row[j + 1];
+
+			corner = row[j + 1];
+			row[j + 1] = changed < shorter + 1 ? changed : shorter + 1;
+		}
+	}
+	return row[b.n];
+}
+
+/* The names, the closest to key first, as far as a sentence has room. */
+static void
+known_text(const struct names *names, struct view key, char ret[static KNOWN_BYTES])
+{
+	bool told[NAMES_MAX] = {false};
+	size_t at = 0;
+
+	must(names->n <= NAMES_MAX);
+	ret[0] = '\0';
+	for (size_t left = names->n; left > 0; left--) {
+		size_t best = names->n, least = SIZE_MAX;
+		const char *name;
+
+		for (size_t i = 0; i < names->n; i++) {
+			size_t far = edits(key, view_str(name_at(names, i)));
+
+			if (!told[i] && far < least) {
+				best = i;
+				least = far;
+			}
+		}
+		told[best] = true;
+		name = name_at(names, best);
+		/* Room for this one and, if it is not the last, for ", ...". */
+		if (at + 2 + strlen(name) + (left > 1 ? 5 : 0) >= KNOWN_BYTES) {
+			(void)snprintf(ret + at, KNOWN_BYTES - at, "%s...", at == 0 ? "" : ", ");
+			return;
+		}
+		at += (size_t)snprintf(
+			ret + at, KNOWN_BYTES - at, "%s%s", at == 0 ? "" : ", ", name);
+	}
 }
 
 static int
-check_unknown(json_t *json, const char *path, const struct field *rows, size_t n, struct err *err)
+unknown_refused(struct view key, const char *path, const struct names *names, struct err *err)
+{
+	char known[KNOWN_BYTES];
+
+	known_text(names, key, known);
+	return err_set(err, -EINVAL, "%.60s%.*s is not known here; leave it out (known: %s)", path,
+		key.n > NAME_SHOWN ? NAME_SHOWN : (int)key.n, (const char *)key.p, known);
+}
+
+static int
+check_unknown(json_t *json, const char *path, const struct names *names, struct err *err)
 {
 	for (void *i = json_object_iter(json); i != NULL; i = json_object_iter_next(json, i)) {
 		struct view key = view_of(json_object_iter_key(i), json_object_iter_key_len(i));
 		bool known = false;
 
-		for (size_t r = 0; r < n && !known; r++)
-			known = view_is(key, rows[r].name);
+		for (size_t r = 0; r < names->n && !known; r++)
+			known = view_is(key, name_at(names, r));
 		if (!known)
-			return unknown_refused(key, path, rows, n, err);
+			return unknown_refused(key, path, names, err);
 	}
 	return 0;
 }
@@ -268,9 +337,20 @@ store(const json_t *j, const struct field *row, void *object)
 }
 
 int
+fields_known(
+	const json_t *json, const char *path, const char *const *names, size_t n, struct err *err)
+{
+	const struct names list = {.list = names, .n = n};
+
+	/* jansson iterates over non-const objects only; nothing is changed. */
+	return check_unknown((json_t *)(uintptr_t)json, path, &list, err);
+}
+
+int
 fields_read(const json_t *json, const char *path, const struct field *rows, size_t n,
 	unsigned flags, void *object, struct err *err)
 {
+	const struct names names = {.rows = rows, .n = n};
 	int shown = (int)strnlen(path, 60); /* without the dot of "files[2]." */
 
 	if (!json_is_object(json))
@@ -279,7 +359,7 @@ fields_read(const json_t *json, const char *path, const struct field *rows, size
 			shown == 0 ? "the body" : path);
 	/* jansson iterates over non-const objects only; nothing is changed. */
 	if ((flags & FIELDS_IGNORE_UNKNOWN) == 0 &&
-		check_unknown((json_t *)(uintptr_t)json, path, rows, n, err) < 0)
+		check_unknown((json_t *)(uintptr_t)json, path, &names, err) < 0)
 		return err->code;
 	for (size_t i = 0; i < n; i++)
 		if (check_row(json, path, &rows[i], err) < 0)

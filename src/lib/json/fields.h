@@ -72,6 +72,8 @@ struct field {
 	/* INT: the range. Strings, also those in maps and lists: bytes of each. */
 	int64_t min, max;
 
+	const char *note; /* INT: what a refusal says behind the range; or NULL */
+
 	/* Maps and lists. */
 	size_t min_entries, max_entries;
 	size_t max_key_bytes; /* maps; a key is never empty */
@@ -131,6 +133,13 @@ enum { FIELDS_IGNORE_UNKNOWN = 1 };
  */
 int fields_read(const json_t *json, const char *path, const struct field *rows, size_t n,
 	unsigned flags, void *object, struct err *err) MUST_CHECK;
+
+/*
+ * Of that the question of unknown fields alone: every key of json, an object, is one of n names (at most 64), else a refusal
+ * that tells the closest ones. For tables that take fields of their own before fields_read.
+ */
+int fields_known(const json_t *json, const char *path, const char *const *names, size_t n,
+	struct err *err) MUST_CHECK;
 
 /* The bytes of a string of a map or list that fields_read has accepted. */
 static inline struct view

@@ -121,6 +121,65 @@ operation(const json_t *paths, const char *path, const char *method)
 	return json_object_get(json_object_get(paths, shown), method);
 }
 
+/* What an operation answers: at least one thing besides refusals, which are all the same object. */
+static void
+answers(const json_t *operation)
+{
+	json_t *all = json_object_get(operation, "responses"), *one, *refusal;
+	const char *status;
+	bool fine = false;
+
+	json_object_foreach(all, status, one)
+	{
+		assert_non_null(json_object_get(one, "description"));
+		fine = fine || strcmp(status, "default") != 0;
+	}
+	assert_true(fine);
+	refusal = json_object_get(
+		json_object_get(json_object_get(all, "default"), "content"), "application/json");
+	assert_string_equal(
+		json_string_value(json_object_get(json_object_get(refusal, "schema"), "$ref")),
+		"#/components/schemas/error");
+}
+
+/* Puts the name behind each $ref below j into `used`; every one must be there. */
+static void
+references(json_t *j, const json_t *schemas, json_t *used)
+{
+	static const char head[] = "#/components/schemas/";
+	const char *key, *to;
+	json_t *value;
+	size_t i;
+
+	if (json_is_array(j))
+		json_array_foreach(j, i, value) references(value, schemas, used);
+	if (!json_is_object(j))
+		return;
+	to = json_string_value(json_object_get(j, "$ref"));
+	if (to != NULL) {
+		assert_int_equal(strncmp(to, head, sizeof(head) - 1), 0);
+		assert_non_null(json_object_get(schemas, to + sizeof(head) - 1));
+		assert_int_equal(json_object_set_new(used, to + sizeof(head) - 1, json_true()), 0);
+	}
+	json_object_foreach(j, key, value) references(value, schemas, used);
+}
+
+/* No reference goes nowhere, and no schema is there for nothing. */
+static void
+schemas_used(void **state)
+{
+	json_t *doc = json_loadb((const char *)openapi_json, openapi_json_bytes, 0, NULL),
+	       *used = json_object(),
+	       *schemas = json_object_get(json_object_get(doc, "components"), "schemas");
+
+	(void)state;
+	references(doc, schemas, used);
+	assert_true(json_object_size(schemas) > 0);
+	assert_int_equal(json_object_size(schemas), json_object_size(used));
+	json_decref(used);
+	json_decref(doc);
+}
+
 static void
 documented(void **state)
 {
@@ -146,7 +205,14 @@ documented(void **state)
 			assert_non_null(operation(paths, routes[i].path, lower[routes[i].method]));
 		}
 	}
-	json_object_foreach(paths, name, path) operations += json_object_size(path);
+	json_object_foreach(paths, name, path)
+	{
+		const char *method;
+		json_t *one;
+
+		operations += json_object_size(path);
+		json_object_foreach(path, method, one) answers(one);
+	}
 	assert_int_equal(operations, rows);
 	json_decref(doc);
 }
@@ -160,6 +226,7 @@ main(void)
 		cmocka_unit_test(arguments),
 		cmocka_unit_test(public_rows),
 		cmocka_unit_test(documented),
+		cmocka_unit_test(schemas_used),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

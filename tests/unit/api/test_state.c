@@ -78,6 +78,22 @@ codes(void **state)
 	}
 }
 
+/* Whatever ended the sandbox, its caller is told what. */
+static void
+lost_says_why(void **state)
+{
+	(void)state;
+	for (enum sandbox_reason why = SANDBOX_REASON_NONE; why < SANDBOX_REASON_MAX; why++) {
+		struct msg_job_row row = {
+			.reason = JOB_REASON_SANDBOX_ENDED, .sandbox_reason = why};
+		const char *text = NULL;
+
+		assert_true(exec_lost(&row, &text));
+		assert_non_null(text);
+		assert_true(strlen(text) > strlen("the sandbox ended during the command: "));
+	}
+}
+
 /* Existing clients take these words in a permanent error for "not ready yet" and send the request again. */
 static void
 no_warm_up_words(void **state)
@@ -101,6 +117,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_pair),
 		cmocka_unit_test(codes),
+		cmocka_unit_test(lost_says_why),
 		cmocka_unit_test(no_warm_up_words),
 	};
 

@@ -146,6 +146,46 @@ test_limits(void **state)
 	assert_int_equal(got.disk_bytes, 64 << 20);
 }
 
+/* What a person reads: units, and where the ceiling comes from. */
+static void
+test_words(void **state)
+{
+	struct settings *c = fresh();
+	const struct limits ask[] = {
+		{.memory_bytes = UINT64_C(100) << 30}, {.cpu_milli = 100500}, {.pids = 5000}};
+	static const char *const says[] = {
+		"memory: 100 GiB is more than this host allows, which is 8 GiB "
+		"(limits.sandbox_memory in its configuration)",
+		"cpu: 100.500 processors is more than this host allows, which is 8 processors "
+		"(limits.sandbox_cpu in its configuration)",
+		"pids: 5000 is more than this host allows, which is 4096 (limits.sandbox_pids in "
+		"its configuration)"};
+	static const struct {
+		uint64_t max_ms;
+		const char *most;
+	} times[] = {{86400000, "24 h"}, {172800000, "2 d"}, {5400000, "90 min"}, {90000, "90 s"},
+		{1500, "1500 ms"}, {3600000, "1 h"}};
+	struct limits got;
+	struct err err;
+	uint64_t ms;
+	char text[120];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(ask); i++) {
+		assert_int_equal(
+			limits_resolve(c, &ask[i], &normal, &got, &err), CODE(BAD_REQUEST));
+		assert_string_equal(err.text, says[i]);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(times); i++) {
+		c->max_ttl_ms = times[i].max_ms;
+		assert_int_equal(ttl_resolve(c, UINT64_MAX, 1, &ms, &err), CODE(BAD_REQUEST));
+		(void)snprintf(text, sizeof(text),
+			"ttl: this host allows 1 s to %s (limits.ttl in its configuration)",
+			times[i].most);
+		assert_string_equal(err.text, text);
+	}
+}
+
 static void
 test_times(void **state)
 {
@@ -326,6 +366,7 @@ main(void)
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_expiry),
 		cmocka_unit_test(test_minima),
+		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_times),
 		cmocka_unit_test(test_quota),
 		cmocka_unit_test(test_rate),

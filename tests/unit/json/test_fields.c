@@ -181,14 +181,14 @@ refused_with_a_sentence(void **state)
 		{"{" T "\"argv\":[[\"a\"]]}", "argv[0] must be a string of 1 to 10 bytes"},
 		{"{" T "\"metadata\":[]}", "metadata must be an object"},
 		{"{" T "\"metadata\":\"{}\"}", "metadata must be an object"},
-		{"{" T "\"tll_seconds\":5}", "tll_seconds is not known here; leave it out (known: "
-					     "tenant, input, ttl_seconds, "
-					     "offset, pause, env, argv, metadata)"},
-		{"{" T "\"Tenant\":\"x\"}", "Tenant is not known here; leave it out (known: "
-					    "tenant, input, ttl_seconds, "
-					    "offset, pause, env, argv, metadata)"},
-		{"{\"\":1}", " is not known here; leave it out (known: tenant, input, ttl_seconds, "
-			     "offset, pause, env, argv, metadata)"},
+		{"{" T "\"tll_seconds\":5}",
+			"tll_seconds is not known here; leave it out (known: "
+			"ttl_seconds, tenant, offset, pause, env, input, argv, metadata)"},
+		{"{" T "\"Tenant\":\"x\"}",
+			"Tenant is not known here; leave it out (known: "
+			"tenant, offset, input, pause, env, argv, metadata, ttl_seconds)"},
+		{"{\"\":1}", " is not known here; leave it out (known: env, argv, input, pause, "
+			     "tenant, offset, metadata, ttl_seconds)"},
 	};
 
 	(void)state;
@@ -269,6 +269,32 @@ nested_objects_have_a_path(void **state)
 	assert_string_equal(err.text, "files[2].q is not known here; leave it out (known: pause)");
 }
 
+/* A long list tells the names that are close and says that there are more. */
+static void
+closest_first(void **state)
+{
+	static const char *const names[] = {"template", "tenant", "task", "ttl_seconds",
+		"idle_limit_seconds", "persistent", "metadata", "limits", "from_snapshot",
+		"timeout_seconds", "output_limit"};
+	auto_json json_t *odd = parse("{\"time_out_seconds\":1}"),
+			 *good = parse("{\"limits\":1,\"output_limit\":2}");
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(fields_known(good, "", names, ARRAY_LEN(names), &err), 0);
+	assert_int_equal(fields_known(odd, "x.", names, ARRAY_LEN(names), &err), -EINVAL);
+	assert_non_null(strstr(err.text,
+		"x.time_out_seconds is not known here; leave it out (known: timeout_seconds, "));
+	assert_non_null(strstr(err.text, ", ...)"));
+	/* None but the only one that does not fit. */
+	static const char *const huge[] = {
+		"kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
+		"kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"};
+	assert_int_equal(fields_known(odd, "", huge, 1, &err), -EINVAL);
+	assert_string_equal(
+		err.text, "time_out_seconds is not known here; leave it out (known: ...)");
+}
+
 static void
 long_names_are_cut(void **state)
 {
@@ -296,6 +322,7 @@ main(void)
 		cmocka_unit_test(limits_are_inclusive),
 		cmocka_unit_test(unknown_fields_can_be_ignored),
 		cmocka_unit_test(nested_objects_have_a_path),
+		cmocka_unit_test(closest_first),
 		cmocka_unit_test(long_names_are_cut),
 	};
 
