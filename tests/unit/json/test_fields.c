@@ -186,7 +186,7 @@ refused_with_a_sentence(void **state)
 			"ttl_seconds, tenant, offset, pause, env, input, argv, metadata)"},
 		{"{" T "\"Tenant\":\"x\"}",
 			"Tenant is not known here; leave it out (known: "
-			"tenant, offset, input, pause, env, argv, metadata, ttl_seconds)"},
+			"tenant, input, env, offset, metadata, pause, argv, ttl_seconds)"},
 		{"{\"\":1}", " is not known here; leave it out (known: env, argv, input, pause, "
 			     "tenant, offset, metadata, ttl_seconds)"},
 	};
