@@ -58,6 +58,8 @@ test_minima(void **state)
 #define LIST(name, entries, item, prose)
 #define OBJECT(name, body, prose)
 #define SECONDS(name, max, prose)
+#define HOST_INT(name, min, max, option, prose) {#name, min},
+#define HOST_SECONDS(name, max, option, prose)
 #define IGNORED(name, prose)
 #define LATER(name, prose)
 #define END
@@ -71,6 +73,8 @@ test_minima(void **state)
 #undef LIST
 #undef OBJECT
 #undef SECONDS
+#undef HOST_INT
+#undef HOST_SECONDS
 #undef IGNORED
 #undef LATER
 #undef END
