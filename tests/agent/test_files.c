@@ -472,8 +472,7 @@ put_end(struct buf *b)
 static void
 trees_do_not_follow_links(void **state)
 {
-	auto_buf struct buf own = {.max = 65536}, there = {.max = 65536}, replaced = {.max = 65536},
-			    cut = {.max = 65536};
+	auto_buf struct buf own = {.max = 65536}, there = {.max = 65536}, replaced = {.max = 65536};
 	auto_result struct result a, b, c, d;
 	struct view in;
 
