@@ -125,6 +125,27 @@ cgroup_read_key(const struct cgroups *c, const char *name, enum cgroup_knob knob
 	return text_key(text, key, &value) ? number(value, ret) : -ENOENT;
 }
 
+/* All limits but the share of processors: of one sandbox, or "." for all. */
+static int
+size_limit(const struct cgroups *c, const char *name, uint64_t memory_bytes, uint32_t pids,
+	struct err *err)
+{
+	bool v2_memory = hierarchy_of(c, DUTY_MEMORY)->version == 2;
+	char memory[32], sockets[32], number_of[32];
+	int r;
+
+	(void)snprintf(memory, sizeof(memory), "%llu", (unsigned long long)memory_bytes);
+	(void)snprintf(sockets, sizeof(sockets), "%llu",
+		(unsigned long long)memory_bytes / CGROUP_SOCKET_SHARE);
+	(void)snprintf(number_of, sizeof(number_of), "%u", pids);
+	r = cgroup_write(c, name, KNOB_MEMORY_MAX, memory, err);
+	if (r == 0)
+		r = cgroup_write(c, name, KNOB_SWAP_MAX, v2_memory ? "0" : memory, err);
+	if (r == 0)
+		r = cgroup_write(c, name, KNOB_SOCKET_MAX, sockets, err);
+	return r == 0 ? cgroup_write(c, name, KNOB_PIDS_MAX, number_of, err) : r;
+}
+
 /* ---- finding ---- */
 
 /* Index of the hierarchy whose own group is this directory; adds it when it is new. */
@@ -325,13 +346,16 @@ prove(const struct cgroups *c, struct err *err)
 }
 
 int
-cgroups_begin(struct cgroups *c, const char *tag, struct err *err)
+cgroups_begin(
+	struct cgroups *c, const char *tag, uint64_t memory_bytes, uint32_t pids, struct err *err)
 {
 	int r = 0;
 
 	must((size_t)snprintf(c->tag, sizeof(c->tag), "%s", tag) < sizeof(c->tag) - 16);
 	for (size_t i = 0; r == 0 && i < c->n; i++)
 		r = parent_make(c, i, err);
+	if (r == 0)
+		r = size_limit(c, ".", memory_bytes, pids, err);
 	return r == 0 ? prove(c, err) : r;
 }
 
@@ -580,25 +604,13 @@ int
 cgroup_limit(const struct cgroups *c, const char *name, uint64_t memory_bytes, uint32_t pids,
 	uint32_t cpu_milli, struct err *err)
 {
-	bool v2_memory = hierarchy_of(c, DUTY_MEMORY)->version == 2;
 	bool v2_cpu = hierarchy_of(c, DUTY_CPU)->version == 2;
 	uint64_t quota = (uint64_t)cpu_milli * PERIOD_US / 1000;
-	char memory[32], sockets[32], number_of[32], cpu[64];
-	int r;
+	char cpu[64];
+	int r = size_limit(c, name, memory_bytes, pids, err);
 
-	(void)snprintf(memory, sizeof(memory), "%llu", (unsigned long long)memory_bytes);
-	(void)snprintf(sockets, sizeof(sockets), "%llu",
-		(unsigned long long)memory_bytes / CGROUP_SOCKET_SHARE);
-	(void)snprintf(number_of, sizeof(number_of), "%u", pids);
 	(void)snprintf(cpu, sizeof(cpu), v2_cpu ? "%llu %d" : "%llu", (unsigned long long)quota,
 		PERIOD_US);
-	r = cgroup_write(c, name, KNOB_MEMORY_MAX, memory, err);
-	if (r == 0)
-		r = cgroup_write(c, name, KNOB_SWAP_MAX, v2_memory ? "0" : memory, err);
-	if (r == 0)
-		r = cgroup_write(c, name, KNOB_SOCKET_MAX, sockets, err);
-	if (r == 0)
-		r = cgroup_write(c, name, KNOB_PIDS_MAX, number_of, err);
 	return r == 0 ? cgroup_write(c, name, KNOB_CPU_MAX, cpu, err) : r;
 }
 

@@ -50,8 +50,12 @@ struct cgroups {
 /* Finds the hierarchies; fails with a sentence when a needed duty has none. */
 int cgroups_find(struct cgroups *c, enum cgroup_mode mode, struct err *err) MUST_CHECK;
 
-/* Makes the parents and proves with a group of its own that each needed file can be used. */
-int cgroups_begin(struct cgroups *c, const char *tag, struct err *err) MUST_CHECK;
+/*
+ * Makes the parents, with limits for all that will be below them, and proves with a group of its own that each needed
+ * file can be used. The supervisor never promises more than these limits; they hold should it be wrong.
+ */
+int cgroups_begin(struct cgroups *c, const char *tag, uint64_t memory_bytes, uint32_t pids,
+	struct err *err) MUST_CHECK;
 
 /* Removes the parents (all groups must be gone) and closes. */
 void cgroups_end(struct cgroups *c);

@@ -216,7 +216,7 @@ common_mounts(const struct spawn_kit *kit, int *ret_oom, struct err *err)
 	const struct mount_option pts[] = {{"ptmxmode", "0666"}, {"mode", "0620"}, {"max", ptys}};
 	int r;
 
-	(void)snprintf(ptys, sizeof(ptys), "%d", (int)LIMIT_PTYS);
+	(void)snprintf(ptys, sizeof(ptys), "%u", kit->ptys);
 	r = mount_propagation(MS_PRIVATE, err);
 	if (r == 0)
 		r = mount_attach(AT_DEV, AT_STAGE, "dev", err);

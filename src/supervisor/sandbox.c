@@ -80,6 +80,10 @@ ceilings_check(const struct sandboxes *all, const struct msg_spawn *m, struct er
 		return err_set(err, -EAGAIN,
 			"the memory limits of all sandboxes would pass this host's %llu bytes",
 			(unsigned long long)s->max_memory_bytes);
+	if (m->limits.pids > s->max_pids - all->pids)
+		return err_set(err, -EAGAIN,
+			"the process limits of all sandboxes would pass this host's %u",
+			s->max_pids);
 	return 0;
 }
 
@@ -289,6 +293,7 @@ sandbox_order(struct sandboxes *all, const struct msg_spawn *m, uint64_t tag, st
 	sb->born_ms = deadline_now_ms();
 	all->live++;
 	all->memory_bytes += m->limits.memory_bytes;
+	all->pids += m->limits.pids;
 	(void)sandbox_ttl_set(sb, m->ttl_ms);
 	ev_timer_init(&sb->timer, on_build_timeout, (double)LIMIT_SPAWN_MS / 1000, 0.0);
 	ev_timer_start(all->loop, &sb->timer);

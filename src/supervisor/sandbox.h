@@ -13,6 +13,7 @@
 
 #include "lib/base/list.h"
 #include "proto_gen.h"
+#include "supervisor/budget.h"
 #include "supervisor/deadline.h"
 #include "supervisor/journal.h"
 #include "supervisor/phase.h"
@@ -83,13 +84,15 @@ struct sandboxes {
 	char stage_path[sizeof(((struct settings *)0)->run_dir) + 8];
 	const char *masks[32];
 	size_t nmasks;
+	struct budget budget;
 	const struct sandbox_tells *tells;
 	void *owner;
 
 	struct link list;      /* of struct sandbox */
 	size_t n;              /* all */
 	size_t live;           /* ordered */
-	uint64_t memory_bytes; /* of the ordered ones */
+	uint64_t memory_bytes; /* sum of the limits of the ordered ones */
+	uint64_t pids;         /* the same */
 	uint64_t serial;
 	bool stopping;
 	struct deadline deadline;

@@ -91,7 +91,8 @@ spare_new(struct sandboxes *all, struct err *err)
 		.stage = all->stage_path,
 		.cgroup = -1,
 		.masks = all->masks,
-		.nmasks = all->nmasks};
+		.nmasks = all->nmasks,
+		.ptys = all->budget.ptys};
 	struct sandbox *sb = spare_alloc(all, err);
 	int r;
 

@@ -29,6 +29,7 @@ struct spawn_kit {
 	size_t nentries;
 	const char *const *masks; /* paths below /proc that this kernel has, without the "/proc/" */
 	size_t nmasks;
+	uint32_t ptys; /* terminals that it may have */
 };
 
 /* What the second half is told. */

@@ -349,8 +349,10 @@ int
 start_host(struct supervisor *sv, struct err *err)
 {
 	const struct settings *s = &sv->settings;
-	int r = files_raise(s, err);
+	int r = budget_find(&sv->settings, &sv->sandboxes.budget, err);
 
+	if (r == 0)
+		r = files_raise(s, err);
 	if (r == 0)
 		r = stage_make(sv, err);
 	if (r == 0)
@@ -360,7 +362,9 @@ start_host(struct supervisor *sv, struct err *err)
 	if (r == 0)
 		r = journal_start(sv, err);
 	if (r == 0)
-		r = cgroups_begin(&sv->cgroups, sv->tag, err);
+		r = cgroups_begin(&sv->cgroups, sv->tag,
+			s->max_memory_bytes + LIMIT_SPARES * LIMIT_SPARE_MEMORY,
+			s->max_pids + (uint32_t)LIMIT_SPARES, err);
 	if (r < 0)
 		return r;
 	sv->sandboxes.agent = agent_load(sv->programs.path[PROGRAM_AGENT], err);

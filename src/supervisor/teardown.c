@@ -34,6 +34,7 @@ free_gone(struct sandbox *sb)
 	if (sb->ordered) {
 		all->live--;
 		all->memory_bytes -= sb->limits.memory_bytes;
+		all->pids -= sb->limits.pids;
 	}
 	loop_free_later(all->loop, sb);
 }

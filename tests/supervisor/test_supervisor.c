@@ -282,6 +282,80 @@ test_limits_hold(void **state)
 	down();
 }
 
+/* A file of the control group of this process, or of the one above it. */
+static void
+group_file(pid_t pid, const char *controller, bool above, const char *file, char *ret, size_t n)
+{
+	char path[64], line[256] = "", key[32];
+	const char *at = NULL;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
+	(void)snprintf(key, sizeof(key), ":%s:", controller);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	while (at == NULL && fgets(line, sizeof(line), f) != NULL)
+		at = strstr(line, key) != NULL ? strstr(line, key) + strlen(key) : NULL;
+	(void)fclose(f);
+	if (at == NULL)
+		skip(); /* a host with this controller on version 2 */
+	(void)snprintf(ret, n, "/sys/fs/cgroup/%s%.*s%s/%s", controller, (int)strcspn(at, "\n"), at,
+		above ? "/.." : "", file);
+}
+
+static uint64_t
+file_number(const char *path)
+{
+	unsigned long long n = 0;
+	FILE *f = fopen(path, "re");
+
+	if (f == NULL || fscanf(f, "%llu", &n) != 1)
+		fail_msg("%s", path);
+	(void)fclose(f);
+	return n;
+}
+
+/* With its own limit gone a sandbox still meets that of all, and others go on. */
+static void
+test_sum_of_processes(void **state)
+{
+	const struct limits l = rig_limits();
+	struct msg_gone gone;
+	char path[512];
+	struct box a, b;
+	struct said s;
+	FILE *f;
+
+	(void)state;
+	rig.settings.max_pids = 100;
+	rig.settings.max_memory_bytes = 3 * l.memory_bytes;
+	up();
+	rig_spawn(&rig, &a);
+	rig_spawn(&rig, &b);
+	group_file((pid_t)a.facts.host_pid, "memory", true, "memory.limit_in_bytes", path,
+		sizeof(path));
+	/* and what spares need */
+	assert_int_equal(file_number(path), 3 * l.memory_bytes + (64 << 20));
+	group_file((pid_t)a.facts.host_pid, "memory", false, "memory.memsw.limit_in_bytes", path,
+		sizeof(path));
+	if (access(path, F_OK) == 0)
+		assert_int_equal(file_number(path), l.memory_bytes);
+	group_file((pid_t)a.facts.host_pid, "pids", true, "pids.max", path, sizeof(path));
+	assert_int_equal(file_number(path), 104);
+	group_file((pid_t)a.facts.host_pid, "pids", false, "pids.max", path, sizeof(path));
+	f = fopen(path, "we");
+	assert_non_null(f);
+	assert_true(fputs("max", f) >= 0);
+	assert_int_equal(fclose(f), 0);
+	s = box_say(&a, "forks - 400");
+	assert_int_equal(s.code, EAGAIN);
+	assert_true(s.n > l.pids && s.n < 104);
+	rig_kill_box(&rig, &a, &gone);
+	assert_int_equal(box_say(&b, "pid").n, 1);
+	rig_kill_box(&rig, &b, &gone);
+	down();
+}
+
 /* What sockets queue counts: without that it is a second memory without a limit. */
 static void
 test_socket_memory(void **state)
@@ -562,6 +636,7 @@ test_ceilings(void **state)
 	(void)state;
 	rig.settings.max_sandboxes = 2;
 	rig.settings.max_memory_bytes = 3 * good.memory_bytes;
+	rig.settings.max_pids = 3 * good.pids;
 	up();
 	refuse(good, 0, "life");
 	refuse(good, rig.settings.max_ttl_ms + 1, "life");
@@ -583,6 +658,7 @@ test_ceilings(void **state)
 	REFUSE(memory_bytes, 4 * good.memory_bytes, "memory limits of all");
 	rig_spawn(&rig, &a);
 	REFUSE(memory_bytes, 2 * good.memory_bytes + 1, "memory limits of all");
+	REFUSE(pids, 2 * good.pids + 1, "process limits of all");
 	rig_spawn(&rig, &b);
 	refuse(good, 1000, "2 sandboxes already");
 	box_close(&a);
@@ -1112,6 +1188,9 @@ test_bad_starts(void **state)
 	rig.settings.sandbox_uid_base = UINT32_MAX - 65536;
 	assert_int_equal(rig_start_fails(&rig, NULL), 1);
 	rig.settings = good;
+	rig.settings.max_pids = UINT32_MAX; /* more than the kernel has */
+	assert_int_equal(rig_start_fails(&rig, NULL), 1);
+	rig.settings = good;
 	journal_write("demilune-journal 1 x\n");
 	assert_int_equal(rig_start_fails(&rig, NULL), 1);
 	journal_write("demilune-journal 2 0badcafe\n+ s1-0 0\n+ s2"); /* cut while it was written */
@@ -1219,14 +1298,14 @@ main(int argc, char **argv)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {TEST(test_facts), TEST(test_two_share_nothing),
-		TEST(test_inside), TEST(test_limits_hold), TEST(test_socket_memory),
-		TEST(test_kill_takes_all), TEST(test_agent_ends), TEST(test_relay_ends),
-		TEST(test_ttl), TEST(test_freeze), TEST(test_usage), TEST(test_ceilings),
-		TEST(test_templates), TEST(test_broken_engine), TEST(test_engine_killed),
-		TEST(test_api), TEST(test_stop), TEST(test_stop_with_deaf_engine),
-		TEST(test_supervisor_killed), TEST(test_survivor), TEST(test_killed_elsewhere),
-		TEST(test_killed_unknown), TEST(test_killed_reboot), TEST(test_bad_starts),
-		TEST(test_burst), TEST(test_storm)};
+		TEST(test_inside), TEST(test_limits_hold), TEST(test_sum_of_processes),
+		TEST(test_socket_memory), TEST(test_kill_takes_all), TEST(test_agent_ends),
+		TEST(test_relay_ends), TEST(test_ttl), TEST(test_freeze), TEST(test_usage),
+		TEST(test_ceilings), TEST(test_templates), TEST(test_broken_engine),
+		TEST(test_engine_killed), TEST(test_api), TEST(test_stop),
+		TEST(test_stop_with_deaf_engine), TEST(test_supervisor_killed), TEST(test_survivor),
+		TEST(test_killed_elsewhere), TEST(test_killed_unknown), TEST(test_killed_reboot),
+		TEST(test_bad_starts), TEST(test_burst), TEST(test_storm)};
 
 	if (geteuid() != 0)
 		return 77;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of the supervisor that need neither root nor a loop: its readers, its state machine, its numbers. */
+#include "supervisor/budget.h"
 #include "supervisor/hierarchy.h"
 #include "supervisor/journal.h"
 #include "supervisor/limits.h"
@@ -443,6 +444,38 @@ options(struct options *ret, int n, ...)
 }
 
 static void
+test_budget(void **state)
+{
+	struct err err = {0};
+	uint32_t n = 0;
+
+	(void)state;
+	assert_int_equal(budget_pids(0, 32768, 192730, &n, &err), 0);
+	assert_int_equal(n, 28672);
+	assert_int_equal(budget_pids(0, 4194304, 7700, &n, &err), 0);
+	assert_int_equal(n, 7700 - 1024);
+	assert_int_equal(budget_pids(31744, 32768, 192730, &n, &err), 0);
+	assert_int_equal(n, 31744);
+	assert_int_equal(budget_pids(31745, 32768, 192730, &n, &err), -ERANGE);
+	assert_non_null(strstr(err.text, "kernel.pid_max"));
+	assert_int_equal(budget_pids(6677, 4194304, 7700, &n, &err), -ERANGE);
+	assert_int_equal(budget_pids(0, 2048, 192730, &n, &err), -ERANGE);
+	assert_int_equal(budget_pids(1, 192730, 0, &n, &err), -ERANGE);
+
+	/* All sandboxes together never take what others need. */
+	assert_int_equal(budget_ptys(4096, 1024, 256, &n, &err), 0);
+	assert_int_equal(n, 9);
+	assert_int_equal(budget_ptys(4096, 1024, 2, &n, &err), 0);
+	assert_int_equal(n, 64);
+	assert_int_equal(budget_ptys(4096, 1024, 2304, &n, &err), 0);
+	assert_int_equal(n, 1);
+	assert_int_equal(budget_ptys(4096, 1024, 2305, &n, &err), -ERANGE);
+	assert_non_null(strstr(err.text, "kernel.pty.max"));
+	assert_int_equal(budget_ptys(1024, 1024, 1, &n, &err), -ERANGE);
+	assert_int_equal(budget_ptys(10, 1024, 1, &n, &err), -ERANGE);
+}
+
+static void
 test_options(void **state)
 {
 	struct options o;
@@ -470,7 +503,7 @@ main(void)
 		cmocka_unit_test(test_measure_status), cmocka_unit_test(test_measure_id_map),
 		cmocka_unit_test(test_measure_mounts), cmocka_unit_test(test_measure_network),
 		cmocka_unit_test(test_phases), cmocka_unit_test(test_slots),
-		cmocka_unit_test(test_options)};
+		cmocka_unit_test(test_budget), cmocka_unit_test(test_options)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
