@@ -141,6 +141,7 @@ facts_out(struct json_out *o, const struct facts *f)
 	key_u64(o, "uid_count", f->uid_count);
 	key_u64(o, "namespaces_own", f->namespaces_own);
 	key_u64(o, "namespaces_owner_host", f->namespaces_owner_host);
+	key_u64(o, "userns_owner", f->userns_owner);
 	(void)snprintf(caps, sizeof(caps), "%016llx", (unsigned long long)f->cap_effective);
 	json_out_key_str(o, "cap_effective", view_str(caps));
 	(void)snprintf(caps, sizeof(caps), "%016llx", (unsigned long long)f->cap_bounding);

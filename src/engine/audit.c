@@ -242,6 +242,7 @@ put_facts(struct canon_writer *w, const char *key, const struct facts *f)
 	put_u64(w, "namespaces_owner_host", f->namespaces_owner_host);
 	put_u64(w, "no_new_privs", f->no_new_privs);
 	put_u64(w, "open_files", f->open_files);
+	put_u64(w, "pending_signals", f->pending_signals);
 	put_u64(w, "pids", f->pids);
 	put_u64(w, "root_idmapped", f->root_idmapped);
 	put_u64(w, "root_read_only", f->root_read_only);
@@ -251,6 +252,7 @@ put_facts(struct canon_writer *w, const char *key, const struct facts *f)
 	put_digest(w, "template", f->template);
 	put_u64(w, "uid_base", f->uid_base);
 	put_u64(w, "uid_count", f->uid_count);
+	put_u64(w, "userns_owner", f->userns_owner);
 	canon_object_end(w);
 }
 

@@ -7,6 +7,7 @@ enum {
 	POLICY_NAMESPACES = 127,  /* user mnt pid net ipc uts cgroup; bits in proto/messages.def */
 	POLICY_OWNER_HOST = 126,  /* all but the user namespace itself */
 	POLICY_DEVICE_MOUNTS = 2, /* /dev, /dev/pts */
+	POLICY_SIGNALS = 4096,    /* LIMIT_SIGNALS of the supervisor */
 	POLICY_OWN_WRITABLE = 2,  /* /dev/pts, /dev/shm */
 };
 
@@ -35,6 +36,13 @@ in_range(const struct facts *f, const struct wanted *w)
 
 	return f->uid_base != 0 && f->uid_base >= first &&
 	       (uint64_t)f->uid_base + f->uid_count <= end;
+}
+
+/* Uids out of range are told by their own row. */
+static bool
+owner_ok(const struct facts *f, const struct wanted *w)
+{
+	return !in_range(f, w) || f->userns_owner == f->uid_base;
 }
 
 uint64_t

@@ -306,8 +306,22 @@ root_mount(const struct spawn_order *o, const int fds[SPAWN_FDS], struct err *er
 static int
 limits_set(const struct spawn_order *o, struct err *err)
 {
-	const struct jail_rlimit limits[] = {{RLIMIT_NOFILE, o->open_files}};
+	/*
+	 * Processes are counted by the control group, which tells of a refusal and comes first. The others have no control
+	 * group: what the supervisor was started with would be what a sandbox may take.
+	 */
+	struct jail_rlimit limits[] = {{RLIMIT_NOFILE, o->open_files}, {RLIMIT_NPROC, o->pids},
+		{RLIMIT_SIGPENDING, LIMIT_SIGNALS}, {RLIMIT_MEMLOCK, LIMIT_LOCKED_BYTES},
+		{RLIMIT_MSGQUEUE, LIMIT_QUEUE_BYTES}};
 
+	for (size_t i = 1; i < ARRAY_LEN(limits); i++) {
+		struct rlimit have;
+
+		if (getrlimit((__rlimit_resource_t)limits[i].resource, &have) < 0)
+			return err_errno(err, "limit %d", limits[i].resource);
+		if (have.rlim_max < limits[i].value)
+			limits[i].value = have.rlim_max; /* nobody can raise it here */
+	}
 	return jail_rlimits_set(limits, ARRAY_LEN(limits), err);
 }
 

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/resource.h>
 #include <sys/vfs.h>
 
 enum { ROOM_BYTES = 65536 };
@@ -75,6 +74,32 @@ measure_id_map(struct view map, uint32_t *ret_base, uint32_t *ret_count, struct 
 		return err_set(err, -EBADMSG, "an id map that is not one range from 0 on");
 	*ret_base = (uint32_t)base;
 	*ret_count = (uint32_t)count;
+	return 0;
+}
+
+/* The hard limit, behind the soft one and the name, which has blanks. */
+static int
+limit_at(struct view limits, const char *name, uint32_t *ret)
+{
+	struct view value;
+	uint64_t n;
+
+	if (!text_key(limits, name, &value))
+		return -ENOENT;
+	if (view_is(text_word_at(value, 1), "unlimited"))
+		n = UINT64_MAX;
+	else if (num_u64(text_word_at(value, 1), UINT64_MAX, &n) < 0)
+		return -EBADMSG;
+	*ret = n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
+	return 0;
+}
+
+int
+measure_limits(struct view limits, struct facts *f, struct err *err)
+{
+	if (limit_at(limits, "Max open files", &f->open_files) < 0 ||
+		limit_at(limits, "Max pending signals", &f->pending_signals) < 0)
+		return err_set(err, -EBADMSG, "the limits of a process are not as they were");
 	return 0;
 }
 
@@ -201,21 +226,23 @@ read_network(const struct source *s, struct facts *f, struct err *err)
 }
 
 static int
-read_limits(const struct measure_of *of, struct facts *f, struct err *err)
+read_limits(const struct measure_of *of, const struct source *s, struct facts *f, struct err *err)
 {
-	struct rlimit files;
 	struct statfs volume;
+	struct view text;
 	uint64_t pids;
+	int r = read_proc(s, "limits", &text, err);
 
-	if (prlimit(of->pid, RLIMIT_NOFILE, NULL, &files) < 0)
-		return err_errno(err, "limits of a sandbox");
+	if (r == 0)
+		r = measure_limits(text, f, err);
+	if (r < 0)
+		return r;
 	if (fstatfs(of->volume, &volume) < 0)
 		return err_errno(err, "volume of a sandbox");
 	if (cgroup_read(of->cgroups, of->group, KNOB_MEMORY_MAX, &f->memory_bytes) < 0 ||
 		cgroup_read(of->cgroups, of->group, KNOB_PIDS_MAX, &pids) < 0 ||
 		cgroup_socket_bytes(of->cgroups, of->group, &f->socket_bytes) < 0)
 		return err_set(err, -EIO, "the limits of a control group cannot be read");
-	f->open_files = files.rlim_max > UINT32_MAX ? UINT32_MAX : (uint32_t)files.rlim_max;
 	f->disk_bytes = (uint64_t)volume.f_blocks * (uint64_t)volume.f_bsize;
 	f->disk_inodes = (uint32_t)volume.f_files;
 	f->pids = pids > UINT32_MAX ? UINT32_MAX : (uint32_t)pids;
@@ -248,13 +275,15 @@ measure(const struct measure_of *of, struct facts *ret, struct err *err)
 	if (r == 0)
 		r = ns_look(of->pid, &f.namespaces_own, &f.namespaces_owner_host, err);
 	if (r == 0)
+		r = ns_user_owner(of->pid, &f.userns_owner, err);
+	if (r == 0)
 		r = read_proc(&s, "mountinfo", &text, err);
 	if (r < 0)
 		return r;
 	measure_mounts(text, of->places, &f);
 	r = read_network(&s, &f, err);
 	if (r == 0)
-		r = read_limits(of, &f, err);
+		r = read_limits(of, &s, &f, err);
 	if (r == 0)
 		*ret = f;
 	return r;

@@ -27,6 +27,7 @@ int measure(const struct measure_of *of, struct facts *ret, struct err *err) MUS
 int measure_status(struct view status, struct facts *f, struct err *err) MUST_CHECK;
 int measure_id_map(
 	struct view map, uint32_t *ret_base, uint32_t *ret_count, struct err *err) MUST_CHECK;
+int measure_limits(struct view limits, struct facts *f, struct err *err) MUST_CHECK;
 void measure_mounts(struct view mountinfo, const struct places *places, struct facts *f);
 unsigned measure_routes(struct view ipv4, struct view ipv6);
 unsigned measure_interfaces(struct view dev);

@@ -59,17 +59,44 @@ user_of(pid_t pid, uint32_t base, uint32_t count, struct err *err)
 	return fd < 0 ? err_errno(err, "%s", path) : fd;
 }
 
+/*
+ * The kernel counts what the processes of a user namespace take (inotify instances, queued signals, locked memory) for the
+ * owner of that namespace in our own: the owner is whoever has this effective uid when it is made. Were it root, one
+ * sandbox could use up what root and all other sandboxes have.
+ */
+static pid_t
+clone_as(uint32_t owner, void *stack, struct err *err)
+{
+	int death = 0;
+	pid_t pid;
+
+	(void)prctl(PR_GET_PDEATHSIG, &death); /* a change of ids clears it */
+	if (seteuid(owner) < 0)
+		return err_errno(err, "uid %u for a user namespace", owner);
+	pid = clone(owner_main, stack, CLONE_NEWUSER | CLONE_VM | SIGCHLD, NULL);
+	if (pid < 0)
+		(void)err_errno(err, "a new user namespace");
+	must(seteuid(0) == 0); /* our real uid is 0: it has no way to fail */
+	(void)prctl(PR_SET_PDEATHSIG, death);
+	return pid < 0 ? (pid_t)err->code : pid;
+}
+
 int
 ns_user_make(uint32_t base, uint32_t count, struct err *err)
 {
 	/* The child shares our memory, so that nothing is copied; this is its stack. */
 	static uint8_t stack[4096] __attribute__((aligned(16)));
-	pid_t pid = clone(
-		owner_main, stack + sizeof(stack), CLONE_NEWUSER | CLONE_VM | SIGCHLD, NULL);
+	sigset_t all, before;
+	pid_t pid;
 	int fd;
 
+	/* No handler of ours runs in the child, on a stack that is too small for it; it is born with this mask. */
+	(void)sigfillset(&all);
+	(void)sigprocmask(SIG_SETMASK, &all, &before); /* cannot fail with these arguments */
+	pid = clone_as(base, stack + sizeof(stack), err);
+	(void)sigprocmask(SIG_SETMASK, &before, NULL); /* as above */
 	if (pid < 0)
-		return err_errno(err, "a new user namespace");
+		return (int)pid;
 	fd = user_of(pid, base, count, err);
 	(void)kill(pid, SIGKILL); /* our own child that was not waited for: it exists */
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
@@ -101,6 +128,21 @@ look_at(pid_t pid, const char *name, const struct stat *host_user, bool *ret_own
 	user = ioctl(fd, NS_GET_USERNS);
 	*ret_own = !same(&host, &theirs);
 	*ret_owner = user >= 0 && fstat(user, &owner) == 0 && same(&owner, host_user);
+	return 0;
+}
+
+int
+ns_user_owner(pid_t pid, uint32_t *ret, struct err *err)
+{
+	char path[64];
+	auto_fd int fd = -1;
+	uid_t uid;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || ioctl(fd, NS_GET_OWNER_UID, &uid) < 0)
+		return err_errno(err, "the owner of %s", path);
+	*ret = uid;
 	return 0;
 }
 

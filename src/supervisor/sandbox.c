@@ -125,6 +125,7 @@ order_give(struct sandbox *sb, struct err *err)
 		return root;
 	order = (struct spawn_order){.uid_base = slot_uid(all->slots, sb->slot),
 		.open_files = sb->limits.open_files,
+		.pids = sb->limits.pids,
 		.places = t->places};
 	id_text(&sb->id, ID_SANDBOX, order.hostname);
 	for (char *p = order.hostname; *p != '\0'; p++)

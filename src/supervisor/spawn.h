@@ -37,6 +37,7 @@ struct spawn_order {
 	char hostname[ID_TEXT];
 	uint32_t uid_base;
 	uint32_t open_files;
+	uint32_t pids;
 	struct places places;
 };
 

@@ -398,7 +398,9 @@ play_facts(struct play *p, const struct limits *l)
 		.disk_inodes = l->disk_inodes,
 		.pids = l->pids,
 		.cpu_milli = l->cpu_milli,
-		.open_files = l->open_files};
+		.open_files = l->open_files,
+		.userns_owner = p->uid_next,
+		.pending_signals = 4096};
 
 	memcpy(f.template, p->template, 32);
 	p->uid_next += 65536;

@@ -44,13 +44,15 @@ break_fact(struct facts *f, enum policy_fact fact, uint32_t uids_of_another)
 		BREAK(host_pid, f->host_pid = 1);
 		BREAK(uid_base, f->uid_base = 1000);
 		BREAK(uid_count, f->uid_count = 4096);
-		BREAK(uid_shared, f->uid_base = uids_of_another);
+		BREAK(uid_shared, f->uid_base = f->userns_owner = uids_of_another);
 		BREAK(namespaces_own, f->namespaces_own &= ~8U);
 		BREAK(namespaces_owner_host, f->namespaces_owner_host &= ~2U);
 		BREAK(cap_permitted, f->cap_permitted |= 1 << 21);
 		BREAK(cap_effective, f->cap_effective |= 1 << 21);
 		BREAK(cap_bounding, f->cap_bounding |= 1 << 21);
 		BREAK(cap_inheritable, f->cap_inheritable = 1);
+		BREAK(userns_owner, f->userns_owner = 0);
+		BREAK(pending_signals, f->pending_signals = UINT32_MAX);
 		BREAK(cap_ambient, f->cap_ambient = 1);
 		BREAK(no_new_privs, f->no_new_privs = 0);
 		BREAK(seccomp_mode, f->seccomp_mode = 0);
@@ -148,7 +150,7 @@ test_held(void **state)
 		int relay = play_create(p, &id, &task);
 		struct facts f = play_facts(p, &p->settings.default_limits), of = f;
 
-		of.uid_base += 65536;
+		of.userns_owner = of.uid_base += 65536;
 		play_kill(p);
 		play_launch(p);
 		assert_int_equal(ipc_pair(pair, &err), 0);

@@ -14,11 +14,13 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 
 struct answer {
 	long long n;
@@ -82,6 +84,45 @@ forks(uint64_t n)
 		}
 	}
 	return a;
+}
+
+/* The n-th attempt to make one of what the kernel counts per user; false: refused. */
+static bool
+take_one(const char *what)
+{
+	timer_t timer;
+
+	if (strcmp(what, "inotify") == 0)
+		return inotify_init1(IN_CLOEXEC) >= 0;
+	return timer_create(CLOCK_MONOTONIC, NULL, &timer) == 0;
+}
+
+/* A child that takes n of them and keeps them as long as the sandbox lives. */
+static struct answer
+take(const char *what, uint64_t n)
+{
+	struct answer *a = mmap(
+		NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int done[2];
+	char byte;
+	pid_t pid;
+
+	if (a == MAP_FAILED || pipe2(done, O_CLOEXEC) < 0)
+		return (struct answer){-2, errno};
+	pid = fork();
+	if (pid == 0) {
+		(void)setsid();
+		while ((uint64_t)a->n < n && take_one(what))
+			a->n++;
+		a->code = (uint64_t)a->n < n ? errno : 0;
+		(void)close(done[1]);
+		for (;;)
+			(void)pause();
+	}
+	(void)close(done[1]);
+	if (pid < 0 || read(done[0], &byte, 1) != 0)
+		return (struct answer){-2, errno};
+	return *a;
 }
 
 static struct answer
@@ -150,6 +191,8 @@ do_it(const char *what, const char *path, uint64_t n)
 		return inodes(path, n);
 	if (strcmp(what, "forks") == 0)
 		return forks(n);
+	if (strcmp(what, "take") == 0)
+		return take(path, n);
 	if (strcmp(what, "memory") == 0)
 		return memory(n);
 	if (strcmp(what, "sockets") == 0)

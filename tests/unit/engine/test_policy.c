@@ -33,6 +33,8 @@ right(void)
 		.host_pid = 100,
 		.uid_base = (UINT32_C(1) << 31) + 65536,
 		.uid_count = 65536,
+		.userns_owner = (UINT32_C(1) << 31) + 65536,
+		.pending_signals = 4096,
 		.namespaces_own = 127,
 		.namespaces_owner_host = 126,
 		.cap_permitted = CAPS,
@@ -67,7 +69,7 @@ test_right(void **state)
 	f.cap_permitted = f.cap_effective = f.cap_bounding = 0;
 	f.cgroup_version = 1;
 	f.root_idmapped = 1;
-	f.uid_base = w.uid_first + 3 * 65536;
+	f.uid_base = f.userns_owner = w.uid_first + 3 * 65536;
 	assert_int_equal(policy_differences(&f, &w), 0);
 }
 
@@ -112,6 +114,9 @@ test_wrong(void **state)
 		WRONG(cap_inheritable, UINT64_C(1) << bit, cap_inheritable);
 		WRONG(cap_ambient, UINT64_C(1) << bit, cap_ambient);
 	}
+	WRONG(userns_owner, 0, userns_owner);
+	WRONG(userns_owner, (UINT32_C(1) << 31), userns_owner);
+	WRONG(pending_signals, 4097, pending_signals);
 	WRONG(no_new_privs, 0, no_new_privs);
 	WRONG(seccomp_mode, 0, seccomp_mode);
 	WRONG(seccomp_mode, 1, seccomp_mode);

@@ -291,6 +291,33 @@ test_measure_status(void **state)
 }
 
 static void
+test_measure_limits(void **state)
+{
+	static const char good[] =
+		"Limit                     Soft Limit           Hard Limit           Units     \n"
+		"Max open files            64                   256                  files     \n"
+		"Max pending signals       1                    4096                 signals   \n";
+	static const char *const bad[] = {"", "Max open files 1 2 files\n",
+		"Max open files 1 2 files\nMax pending signals 4096\n",
+		"Max open files 1 x files\nMax pending signals 1 2 signals\n"};
+	struct facts f = {0};
+	struct err err;
+
+	(void)state;
+	assert_int_equal(measure_limits(view_str(good), &f, &err), 0);
+	assert_int_equal(f.open_files, 256);
+	assert_int_equal(f.pending_signals, 4096);
+	assert_int_equal(measure_limits(view_str("Max open files 1 unlimited files\n"
+						 "Max pending signals 1 99999999999 signals\n"),
+				 &f, &err),
+		0);
+	assert_int_equal(f.open_files, UINT32_MAX);
+	assert_int_equal(f.pending_signals, UINT32_MAX);
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		assert_int_equal(measure_limits(view_str(bad[i]), &f, &err), -EBADMSG);
+}
+
+static void
 test_measure_id_map(void **state)
 {
 	static const char *const bad[] = {"", "0 1\n", "1 2 3\n", "0 1 2\n1 5 6\n", "0 -1 5\n",
@@ -501,9 +528,10 @@ main(void)
 		cmocka_unit_test(test_hierarchy), cmocka_unit_test(test_journal),
 		cmocka_unit_test(test_journal_stays_small), cmocka_unit_test(test_journal_large),
 		cmocka_unit_test(test_measure_status), cmocka_unit_test(test_measure_id_map),
-		cmocka_unit_test(test_measure_mounts), cmocka_unit_test(test_measure_network),
-		cmocka_unit_test(test_phases), cmocka_unit_test(test_slots),
-		cmocka_unit_test(test_budget), cmocka_unit_test(test_options)};
+		cmocka_unit_test(test_measure_limits), cmocka_unit_test(test_measure_mounts),
+		cmocka_unit_test(test_measure_network), cmocka_unit_test(test_phases),
+		cmocka_unit_test(test_slots), cmocka_unit_test(test_budget),
+		cmocka_unit_test(test_options)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
