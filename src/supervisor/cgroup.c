@@ -317,6 +317,32 @@ parent_make(struct cgroups *c, size_t i, struct err *err)
 	return 0;
 }
 
+int
+cgroup_swap_check(bool limited, struct view swaps, struct err *err)
+{
+	struct view line;
+
+	(void)text_line(&swaps, &line); /* the heading */
+	if (limited || !text_line(&swaps, &line))
+		return 0;
+	return err_set(err, -ENOTSUP,
+		"this host has swap, and its control groups cannot limit it: start the kernel with "
+		"swapaccount=1, or switch swap off");
+}
+
+static int
+swap_prove(const struct cgroups *c, const char *probe, struct err *err)
+{
+	char room[FILE_MAX_BYTES / 16];
+	struct view swaps;
+	uint64_t value;
+	bool limited = cgroup_read(c, probe, KNOB_SWAP_MAX, &value) == 0;
+
+	if (text_file(AT_FDCWD, "/proc/swaps", room, sizeof(room), &swaps) < 0)
+		return 0; /* a kernel without swap */
+	return cgroup_swap_check(limited, swaps, err);
+}
+
 /* Every file that is needed is there and takes what sandboxes will need. */
 static int
 prove(const struct cgroups *c, struct err *err)
@@ -340,6 +366,8 @@ prove(const struct cgroups *c, struct err *err)
 	}
 	if (r == 0 && (cgroup_read(c, probe, KNOB_MEMORY_MAX, &value) < 0 || value != 16 << 20))
 		r = err_set(err, -ENOTSUP, "the kernel does not keep a memory limit that it took");
+	if (r == 0)
+		r = swap_prove(c, probe, err);
 	if (cgroup_remove(c, probe) != 0 && r == 0)
 		r = err_set(err, -EBUSY, "a cgroup cannot be removed again");
 	return r;

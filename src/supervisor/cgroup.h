@@ -47,6 +47,9 @@ struct cgroups {
 	char tag[CGROUP_NAME];
 };
 
+/* Fails where this host has swap and no limit of it was taken. `swaps` is /proc/swaps. Pure. */
+int cgroup_swap_check(bool limited, struct view swaps, struct err *err) MUST_CHECK;
+
 /* Finds the hierarchies; fails with a sentence when a needed duty has none. */
 int cgroups_find(struct cgroups *c, enum cgroup_mode mode, struct err *err) MUST_CHECK;
 

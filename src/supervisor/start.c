@@ -10,6 +10,7 @@
 #include "supervisor/limits.h"
 #include "supervisor/mount.h"
 #include "supervisor/text.h"
+#include "supervisor/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -208,6 +209,31 @@ files_raise(const struct settings *s, struct err *err)
 	return setrlimit(RLIMIT_NOFILE, &l) < 0 ? err_errno(err, "limit of open files") : 0;
 }
 
+/*
+ * A program that crashes under a limit of 0 starts the host's handler where core_pattern is a pipe; under 1 it does not
+ * (lib/jail/kernel.c). Raising a hard limit needs a right that we are about to give up.
+ */
+static int
+core_raise(struct err *err)
+{
+	const struct rlimit one = {1, 1};
+	struct view text;
+	struct rlimit l;
+	char room[512];
+
+	if (getrlimit(RLIMIT_CORE, &l) < 0)
+		return err_errno(err, "limit of core dumps");
+	if (l.rlim_max != 0 || setrlimit(RLIMIT_CORE, &one) == 0)
+		return 0;
+	if (text_file(AT_FDCWD, "/proc/sys/kernel/core_pattern", room, sizeof(room), &text) < 0 ||
+		view_starts(text, "|"))
+		return err_set(err, -EPERM,
+			"the hard limit of core dumps is 0 and cannot be raised, and "
+			"kernel.core_pattern is a program: a crash in a sandbox would start it; "
+			"start with a limit of 1");
+	return 0;
+}
+
 /* Mounts of ours are seen by nobody else and end with us; those of the host still arrive. */
 static int
 stage_make(struct supervisor *sv, struct err *err)
@@ -353,6 +379,8 @@ start_host(struct supervisor *sv, struct err *err)
 
 	if (r == 0)
 		r = files_raise(s, err);
+	if (r == 0)
+		r = core_raise(err);
 	if (r == 0)
 		r = stage_make(sv, err);
 	if (r == 0)

@@ -101,6 +101,22 @@ test_no_memory_limit(void **state)
 	cgroups_end(&c);
 }
 
+/* Swap that no control group limits is memory beside the limit. */
+static void
+test_swap(void **state)
+{
+	static const char none[] = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n";
+	static const char some[] = "Filename\tType\tSize\tUsed\tPriority\n"
+				   "/swapfile file 1048572 0 -2\n";
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(cgroup_swap_check(false, view_str(none), &err), 0);
+	assert_int_equal(cgroup_swap_check(true, view_str(some), &err), 0);
+	assert_int_equal(cgroup_swap_check(false, view_str(some), &err), -ENOTSUP);
+	assert_non_null(strstr(err.text, "swapaccount"));
+}
+
 static void
 test_user_namespace(void **state)
 {
@@ -121,7 +137,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_image_by_file),
 		cmocka_unit_test(test_image_by_loop), cmocka_unit_test(test_no_memory_limit),
-		cmocka_unit_test(test_user_namespace)};
+		cmocka_unit_test(test_swap), cmocka_unit_test(test_user_namespace)};
 
 	if (geteuid() != 0)
 		return 77;

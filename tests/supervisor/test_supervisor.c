@@ -133,11 +133,24 @@ expect_refused(const char *about)
 
 /* ---- what it builds ---- */
 
+static uint64_t
+file_number(const char *path)
+{
+	unsigned long long n = 0;
+	FILE *f = fopen(path, "re");
+
+	if (f == NULL || fscanf(f, "%llu", &n) != 1)
+		fail_msg("%s", path);
+	(void)fclose(f);
+	return n;
+}
+
 static void
 test_facts(void **state)
 {
 	const struct limits l = rig_limits();
 	struct msg_gone gone;
+	char path[64];
 	struct box b;
 	const struct facts *f = &b.facts;
 
@@ -179,6 +192,8 @@ test_facts(void **state)
 	assert_int_equal(f->open_files, l.open_files);
 	assert_memory_equal(f->template, rig.image, 32);
 	assert_true(process_lives((pid_t)f->host_pid));
+	(void)snprintf(path, sizeof(path), "/proc/%u/oom_score_adj", f->host_pid);
+	assert_int_equal(file_number(path), 500);
 	assert_int_equal(box_say(&b, "pid").n, 1);
 	rig_kill_box(&rig, &b, &gone);
 	assert_int_equal(gone.reason, SANDBOX_REASON_KILLED);
@@ -305,18 +320,6 @@ group_file(pid_t pid, const char *controller, bool above, const char *file, char
 		skip(); /* a host with this controller on version 2 */
 	(void)snprintf(ret, n, "/sys/fs/cgroup/%s%.*s%s/%s", controller, (int)strcspn(at, "\n"), at,
 		above ? "/.." : "", file);
-}
-
-static uint64_t
-file_number(const char *path)
-{
-	unsigned long long n = 0;
-	FILE *f = fopen(path, "re");
-
-	if (f == NULL || fscanf(f, "%llu", &n) != 1)
-		fail_msg("%s", path);
-	(void)fclose(f);
-	return n;
 }
 
 /* The group above all sandboxes has limits of its own, which hold for each: shown by lowering one by hand. */

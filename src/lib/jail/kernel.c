@@ -27,14 +27,18 @@ jail_backend(void)
 int
 jail_rlimits_set(const struct jail_rlimit *r, size_t n, struct err *err)
 {
+	const struct rlimit one = {1, 1};
 	struct rlimit core;
 
 	/*
 	 * One byte, not none: a core_pattern that is a pipe starts its program on the host for a limit of 0, and
-	 * for no dump at all at 1 (core(5); fs/coredump.c since Linux 2.6.32). Who starts us with 0 keeps it.
+	 * for no dump at all at 1 (core(5); fs/coredump.c since Linux 2.6.32). Who was started with a
+	 * hard limit of 0 gets the 1 where it may raise it; the supervisor starts as one who may, or refuses to start.
 	 */
 	if (getrlimit(RLIMIT_CORE, &core) != 0)
 		return err_errno(err, "cannot read the limit of core dumps");
+	if (core.rlim_max == 0 && setrlimit(RLIMIT_CORE, &one) == 0)
+		core = one;
 	core.rlim_cur = core.rlim_max = core.rlim_max > 1 ? 1 : core.rlim_max;
 	if (setrlimit(RLIMIT_CORE, &core) != 0)
 		return err_errno(err, "cannot forbid core dumps");
