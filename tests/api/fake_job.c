@@ -91,6 +91,8 @@ fake_job_row(struct fake_job *j, uint64_t tag)
 {
 	uint64_t ended = j->reason == JOB_REASON_RUNNING ? 0 : clock_real_ms();
 
+	if (j->fake->engine == NULL)
+		return; /* the api went first */
 	IPC_SEND(j->fake->engine, tag, JOB_ROW, job_row,
 		{.job = j->id,
 			.sandbox = j->sandbox,
