@@ -184,7 +184,6 @@ proof_out(struct json_out *o, const struct proof *p)
 	key_u64(o, "cgroups", p->cgroups);
 	key_u64(o, "mounts", p->mounts);
 	key_u64(o, "namespaces", p->namespaces);
-	key_u64(o, "descriptors", p->descriptors);
 	key_u64(o, "journal", p->journal);
 	key_u64(o, "teardown_us", p->teardown_us);
 	json_out_object_end(o);

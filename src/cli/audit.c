@@ -101,7 +101,7 @@ static int64_t
 left_over(const json_t *proof)
 {
 	static const char *const kinds[] = {
-		"processes", "cgroups", "mounts", "namespaces", "descriptors", "journal"};
+		"processes", "cgroups", "mounts", "namespaces", "journal"};
 	int64_t n = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)

@@ -84,7 +84,7 @@ print_limits(const json_t *s)
 }
 
 static const char *const proof_kinds[] = {
-	"processes", "cgroups", "mounts", "namespaces", "descriptors", "journal"};
+	"processes", "cgroups", "mounts", "namespaces", "journal"};
 
 /* What was left after teardown: 0 of everything is the proof. */
 static int64_t

@@ -266,7 +266,6 @@ put_proof(struct canon_writer *w, const char *key, const struct proof *p)
 	}
 	canon_object_begin(w);
 	put_u64(w, "cgroups", p->cgroups);
-	put_u64(w, "descriptors", p->descriptors);
 	put_u64(w, "journal", p->journal);
 	put_u64(w, "mounts", p->mounts);
 	put_u64(w, "namespaces", p->namespaces);

@@ -17,7 +17,7 @@ static bool
 proof_is_zero(const struct proof *p)
 {
 	return p->processes == 0 && p->cgroups == 0 && p->mounts == 0 && p->namespaces == 0 &&
-	       p->descriptors == 0 && p->journal == 0;
+	       p->journal == 0;
 }
 
 /* ---- asked for ---- */

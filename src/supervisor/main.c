@@ -150,7 +150,7 @@ supervisor_init(struct supervisor *sv)
 		.engine_api = -1,
 		.api_engine = -1};
 	sv->journal.fd = -1;
-	sv->sandboxes.agent = -1;
+	sv->sandboxes.agent = sv->sandboxes.watch = -1;
 	list_init(&sv->ended);
 	list_init(&sv->sandboxes.list);
 	must(getrandom(sv->boot, sizeof(sv->boot), 0) == (ssize_t)sizeof(sv->boot));

@@ -2,49 +2,33 @@
 /* Proof of teardown; see proof.h. Called by teardown.c. */
 #include "supervisor/proof.h"
 
-#include "supervisor/text.h"
-
-#include <fcntl.h>
-
-enum { ROOM_BYTES = 1 << 20 };
-
-/* Mounts in our own table whose source is the sandbox's volume. */
 static uint16_t
-mounts_count(const char *name)
+count(unsigned n)
 {
-	static char room[ROOM_BYTES];
-	struct view text, line, word;
-	unsigned n = 0;
-
-	if (text_file(AT_FDCWD, "/proc/self/mountinfo", room, sizeof(room), &text) < 0)
-		return UINT16_MAX; /* not known is not zero */
-	while (text_line(&text, &line))
-		while (text_word(&line, &word))
-			n += view_is(word, name);
-	return (uint16_t)n;
+	return n > UINT16_MAX ? UINT16_MAX : (uint16_t)n;
 }
 
-static bool
-exists(pid_t pid, int pidfd)
+static void
+volumes_hear(struct sandboxes *all)
 {
-	return pid > 0 && pidfd >= 0; /* a process that was waited for has no descriptor here */
+	int ended;
+
+	while ((ended = marks_volume_ended(all->watch)) != 0)
+		list_each (sb, &all->list, struct sandbox, link)
+			if (sb->marks.volume == ended)
+				sb->marks.volume = 0;
 }
 
 void
-proof_take(const struct sandbox *sb, unsigned groups_left, bool journal, struct proof *ret)
+proof_take(struct sandbox *sb, unsigned groups_left, struct proof *ret)
 {
-	const struct relay *r = &sb->relay;
 
+	volumes_hear(sb->all);
 	*ret = (struct proof){
-		.processes = (uint16_t)(cgroup_processes(sb->all->cgroups, sb->name) +
-					exists(sb->pid, sb->pidfd) + exists(r->pid, r->pidfd)),
-		.cgroups = (uint16_t)groups_left,
-		.mounts = mounts_count(sb->name),
-		.namespaces = (uint16_t)(sb->userns >= 0),
-		.descriptors = (uint16_t)((sb->pidfd >= 0) + (sb->sock >= 0) + (sb->volume >= 0) +
-					  (r->pidfd >= 0) + (r->channel >= 0) + (r->engine >= 0) +
-					  (r->edge >= 0)),
-		.journal = journal,
+		.processes = count(cgroup_processes(sb->all->cgroups, sb->name)),
+		.cgroups = count(groups_left),
+		.mounts = sb->marks.volume != 0,
+		.namespaces = count(marks_namespaces_left(&sb->marks)),
 	};
 }
 
@@ -52,5 +36,5 @@ bool
 proof_is_zero(const struct proof *p)
 {
 	return p->processes == 0 && p->cgroups == 0 && p->mounts == 0 && p->namespaces == 0 &&
-	       p->descriptors == 0 && p->journal == 0;
+	       p->journal == 0;
 }

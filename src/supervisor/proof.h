@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is left of a sandbox: counted in the kernel's tables, not in what we believe to have closed. */
+/*
+ * What is left of a sandbox: asked from the kernel, not from what we believe to have closed. While it lives its marks
+ * are taken: what the kernel can be asked about after it has ended, and gives to nobody else meanwhile.
+ */
 #pragma once
 
 #include "supervisor/sandbox.h"
 
-/* All but `teardown_us`. `journal` is true while its line stands. */
-void proof_take(const struct sandbox *sb, unsigned groups_left, bool journal, struct proof *ret);
+/* All but `journal` and `teardown_us`. */
+void proof_take(struct sandbox *sb, unsigned groups_left, struct proof *ret);
 bool proof_is_zero(const struct proof *p);

@@ -100,7 +100,8 @@ volume_make(struct sandbox *sb, struct err *err)
 	(void)snprintf(inodes, sizeof(inodes), "%u", sb->limits.disk_inodes);
 	sb->volume = mount_new(
 		"tmpfs", options, ARRAY_LEN(options), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
-	return sb->volume < 0 ? sb->volume : 0;
+	return sb->volume < 0 ? sb->volume
+			      : marks_volume(&sb->marks, sb->all->watch, sb->volume, err);
 }
 
 static int
@@ -189,9 +190,14 @@ static void
 on_report(struct sandbox *sb, const struct spawn_report *r)
 {
 	uint32_t us = (uint32_t)(r->mono_us - sb->asked_us);
+	struct err err = {0};
 
 	switch (r->step) {
 	case SPAWN_READY:
+		if (marks_namespaces(&sb->marks, sb->pid, &err) < 0) {
+			give_up(sb, &err);
+			return;
+		}
 		sandbox_step(sb, PHASE_EVENT_READY);
 		order_try(sb);
 		return;
@@ -415,6 +421,9 @@ sandboxes_init(struct sandboxes *all, struct err *err)
 	list_init(&all->list);
 	all->nmasks = spawn_masks(all->masks, ARRAY_LEN(all->masks));
 	ev_timer_init(&all->refill, NULL, 0.0, 0.0);
+	all->watch = marks_open(err);
+	if (all->watch < 0)
+		return all->watch;
 	return deadline_init(&all->deadline, all->loop, on_deadline, all, err);
 }
 
@@ -426,6 +435,7 @@ sandboxes_done(struct sandboxes *all)
 		sandbox_forget(sb);
 	ev_timer_stop(all->loop, &all->refill);
 	deadline_done(&all->deadline, all->loop);
+	(void)close(take_fd(&all->watch)); /* only heard */
 }
 
 void

@@ -16,6 +16,7 @@
 #include "supervisor/budget.h"
 #include "supervisor/deadline.h"
 #include "supervisor/journal.h"
+#include "supervisor/marks.h"
 #include "supervisor/phase.h"
 #include "supervisor/program.h"
 #include "supervisor/relay.h"
@@ -48,6 +49,7 @@ struct sandbox {
 	pid_t pid;
 	int pidfd, sock, userns, volume; /* owned; -1: none */
 	struct relay relay;
+	struct marks marks; /* by which the kernel is asked what is left */
 	ev_io reports, died, relay_died;
 	ev_timer timer; /* building, freezing or sweeping: never two at a time */
 
@@ -81,6 +83,7 @@ struct sandboxes {
 	struct journal *journal;
 	struct templates *templates;
 	int agent, stage;
+	int watch; /* owned: inotify, for the ends of volumes */
 	char stage_path[sizeof(((struct settings *)0)->run_dir) + 8];
 	const char *masks[32];
 	size_t nmasks;

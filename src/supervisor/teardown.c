@@ -82,7 +82,7 @@ sweep_once(struct sandbox *sb)
 	left = cgroup_remove(all->cgroups, sb->name);
 	if (left != 0)
 		cgroup_kill(all->cgroups, sb->name);
-	proof_take(sb, left, false, &sb->proof);
+	proof_take(sb, left, &sb->proof);
 	if (proof_is_zero(&sb->proof) && journal_drop(all->journal, sb->name, &err) < 0) {
 		log_line("%s: %s", sb->name, err.text);
 		sb->proof.journal = 1;
@@ -110,9 +110,10 @@ on_sweep(struct ev_loop *loop, ev_timer *w, int events)
 	if (sb->proof.teardown_us > LIMIT_SWEEP_QUIET_MS * 1000) {
 		if (!sb->proved_once) {
 			log_line("%s: left after %u us: %u processes, %u control groups, %u "
-				 "mounts, %u in the journal; retried",
+				 "mounts, %u namespaces, %u in the journal; retried",
 				sb->name, sb->proof.teardown_us, sb->proof.processes,
-				sb->proof.cgroups, sb->proof.mounts, sb->proof.journal);
+				sb->proof.cgroups, sb->proof.mounts, sb->proof.namespaces,
+				sb->proof.journal);
 			tell(sb);
 		}
 		pause_ms = LIMIT_SWEEP_SLOW_MS;

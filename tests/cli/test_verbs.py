@@ -94,7 +94,7 @@ def test_sandbox_create_prints_the_id(fake: Fake) -> None:
 
 
 def test_kill_tells_the_proof(fake: Fake) -> None:
-    proof = {k: 0 for k in ("processes", "cgroups", "mounts", "namespaces", "descriptors", "journal")}
+    proof = {k: 0 for k in ("processes", "cgroups", "mounts", "namespaces", "journal")}
     fake.on("DELETE", f"/v1/sandboxes/{SANDBOX}", 200, BOX | {"proof": proof})
     assert b"0 processes, 0 cgroups, 0 mounts, 0 namespaces" in fake.run("sandbox", "kill", SANDBOX).stdout
     assert fake.seen[-1].query == {"proof": "1"}
