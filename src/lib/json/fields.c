@@ -216,6 +216,7 @@ struct names {
 static const char *
 name_at(const struct names *names, size_t i)
 {
+	must(names->list != NULL || names->rows != NULL);
 	return names->list != NULL ? names->list[i] : names->rows[i].name;
 }
 
