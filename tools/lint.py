@@ -271,7 +271,7 @@ def check_python(build: Path) -> Faults:
         done = subprocess.run([str(tools / "mypy"), "--strict", "--allow-untyped-decorators", "--no-error-summary",
                                "--ignore-missing-imports", "--cache-dir", str(build / "mypy"),
                                "--no-namespace-packages", *group], cwd=folder, capture_output=True, text=True, check=False,
-                              env=dict(os.environ) | {"MYPYPATH": f"{folder}:{ROOT / 'proto'}:{ROOT / 'tests'}"})
+                              env=dict(os.environ) | {"MYPYPATH": f"{folder}:{ROOT / 'proto'}"})
         yield from (f"{folder.relative_to(ROOT)}: {line}" for line in (done.stdout + done.stderr).splitlines())
 
 

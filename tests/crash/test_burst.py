@@ -19,15 +19,17 @@ def test_burst() -> None:
         rooms = {name: daemon.by_role(name) for name in ("engine", "api")}
 
         def record(_: int) -> int:
-            return client.request("GET", f"/v1/sandboxes/{box['id']}/fs?path={quote(LONG)}").status
+            status: int = client.request("GET", f"/v1/sandboxes/{box['id']}/fs?path={quote(LONG)}").status
+            return status
 
         def page(_: int) -> tuple[int, int]:
             answer = client.request("GET", f"/v1/audit/{box['task']}?limit=200")
             return answer.status, len(answer.json["records"]) if answer.status == 200 else 0
 
         def run(_: int) -> int:
-            return client.request("POST", f"/v1/sandboxes/{box['id']}/exec",
-                                  {"cmd": "true #" + "x" * 130000}).status
+            status: int = client.request("POST", f"/v1/sandboxes/{box['id']}/exec",
+                                         {"cmd": "true #" + "x" * 130000}).status
+            return status
 
         with ThreadPoolExecutor(8) as pool:
             assert set(pool.map(record, range(200))) == {404}
