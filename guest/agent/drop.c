@@ -50,7 +50,7 @@ int
 drop_look(struct drop *ret)
 {
 	struct drop d = {.bounding = 0};
-	uint64_t any;
+	uint64_t any = UINT64_MAX;
 	int r = caps_get(&any, &d.permitted);
 
 	if (r < 0)
@@ -84,7 +84,7 @@ ids_set(const struct drop *d, uid_t uid)
 static int
 prove(uid_t uid)
 {
-	uint64_t any, permitted;
+	uint64_t any = UINT64_MAX, permitted = 0;
 	int r = caps_get(&any, &permitted);
 
 	if (r < 0)
