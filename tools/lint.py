@@ -298,7 +298,7 @@ def compile_everything(folder: Path, compiler: str, *options: str) -> Faults:
         if done.returncode:
             yield f"{compiler}: {done.stdout.splitlines()[-3:]}"
             return
-    done = subprocess.run(["ninja", "-C", str(folder)], cwd=ROOT, env=environment, capture_output=True, text=True,
+    done = subprocess.run(["ninja", "-k", "0", "-C", str(folder)], cwd=ROOT, env=environment, capture_output=True, text=True,
                           check=False)
     faults = [line for line in done.stdout.splitlines() if re.search(r"(warning|error): ", line)]
     yield from faults

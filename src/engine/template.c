@@ -184,7 +184,7 @@ take_name(struct engine *e, int index, const char *name, struct err *err)
 	hex_encode(t->digest, 32, own);
 	if (strcmp(own, digest) != 0)
 		return err_set(err, -EUCLEAN, "the record is of another image");
-	(void)snprintf(t->name, sizeof(t->name), "%s", name);
+	(void)snprintf(t->name, sizeof(t->name), "%.*s", NAME_MAX_BYTES, name);
 	t->seen = true;
 	list_append(&e->templates, &t->link);
 	if (e->ready)

@@ -315,8 +315,10 @@ group_file(pid_t pid, const char *controller, bool above, const char *file, char
 	while (at == NULL && fgets(line, sizeof(line), f) != NULL)
 		at = strstr(line, key) != NULL ? strstr(line, key) + strlen(key) : NULL;
 	(void)fclose(f);
-	if (at == NULL)
-		skip(); /* a host with this controller on version 2 */
+	if (at == NULL) { /* a host with this controller on version 2 */
+		skip();
+		return;
+	}
 	(void)snprintf(ret, n, "/sys/fs/cgroup/%s%.*s%s/%s", controller, (int)strcspn(at, "\n"), at,
 		above ? "/.." : "", file);
 }
