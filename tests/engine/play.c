@@ -580,6 +580,19 @@ play_recorded(const char *text)
 	return strstr((const char *)audit_text.p, text) != NULL;
 }
 
+void
+play_template(struct play *p, const char *name)
+{
+	char digest[SHA256_TEXT], path[128];
+	int fd auto_fd = -1;
+
+	hex_encode(p->template, 32, digest);
+	(void)snprintf(path, sizeof(path), "templates/index/%s", name);
+	fd = openat(p->state, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	assert_true(fd >= 0);
+	assert_int_equal(dprintf(fd, "%s\n", digest), SHA256_TEXT);
+}
+
 struct caller
 play_token(struct play *p, const char *tenant, const char *template, uint8_t number)
 {

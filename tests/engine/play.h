@@ -108,6 +108,9 @@ bool play_recorded(const char *text);
 /* Does it stand in every record of this event, of which there is one at least? */
 bool play_record(struct play *p, const char *event, const char *text);
 
+/* The same image under another name: another template. The engine asks for it when it is first named. */
+void play_template(struct play *p, const char *name);
+
 /* A token of the tenant, made by root; the caller that uses it. */
 struct caller play_token(struct play *p, const char *tenant, const char *template, uint8_t number);
 

@@ -82,11 +82,14 @@ static void
 test_template(void **state)
 {
 	struct play *p = *state;
-	struct caller node = play_token(p, "acme", "node", 80),
-		      python = play_token(p, "acme", "python", 81);
+	struct caller node, python;
 	struct id sandbox, task, job;
 	char name[ID_TEXT];
 
+	play_template(p, "node");
+	node = play_token(p, "acme", "node", 80);
+	WANT(p, p->supervisor, TEMPLATE_PREPARE, template_prepare, prepare);
+	python = play_token(p, "acme", "python", 81);
 	ASK(p, SANDBOX_CREATE, sandbox_create,
 		{.caller = as_root,
 			.tenant = view_str("acme"),
