@@ -300,7 +300,7 @@ def compile_everything(folder: Path, compiler: str, *options: str) -> Faults:
             return
     done = subprocess.run(["ninja", "-k", "0", "-C", str(folder)], cwd=ROOT, env=environment, capture_output=True, text=True,
                           check=False)
-    faults = [line for line in done.stdout.splitlines() if re.search(r"(warning|error): ", line)]
+    faults = [line for line in done.stdout.splitlines() if re.search(r": (fatal )?(warning|error): ", line)]
     yield from faults
     if done.returncode and not faults:
         yield from done.stdout.splitlines()[-10:]
