@@ -41,6 +41,7 @@ probe_caps(struct cli *cli, char detail[static PROBE_TEXT])
 		{CAP_SETPCAP, "setpcap"},
 		{CAP_SETUID, "setuid"},
 		{CAP_SYS_ADMIN, "sys_admin"},
+		{CAP_SYS_PTRACE, "sys_ptrace"},
 	};
 
 	(void)cli;
@@ -50,7 +51,7 @@ probe_caps(struct cli *cli, char detail[static PROBE_TEXT])
 	if (detail[0] != '\0')
 		return PROBE_MISSING;
 	(void)snprintf(detail, PROBE_TEXT, "%s",
-		geteuid() == 0 ? "all ten" : "root here could have all ten");
+		geteuid() == 0 ? "all of them" : "root here could have all of them");
 	return PROBE_OK;
 }
 
