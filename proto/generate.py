@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-FIXED_EDGES = {"ENGINE_SUPERVISOR", "SUPERVISOR_RELAY", "SUPERVISOR_API", "CONFIG_SUPERVISOR"}
+FIXED_EDGES = {"ENGINE_SUPERVISOR", "SUPERVISOR_RELAY", "SUPERVISOR_API", "SUPERVISOR_BROKER", "SUPERVISOR_DIALER", "BROKER_DIALER",
+    "CONFIG_SUPERVISOR"}
 SCALARS = {"u8": 1, "u16": 2, "u32": 4, "u64": 8, "i32": 4, "i64": 8}
 MESSAGE_MAX = 212_992 - 64  # default SO_SNDBUF of Linux less its bookkeeping
 FRAME_MAX = 65_536 - 12

@@ -16,9 +16,12 @@ struct id {
 };
 
 /* The prefixes; each kind of object has one. */
-#define ID_TASK    "tk_"
-#define ID_SANDBOX "sb_"
-#define ID_JOB     "ex_"
+#define ID_TASK      "tk_"
+#define ID_SANDBOX   "sb_"
+#define ID_JOB       "ex_"
+#define ID_GRANT     "gr_"
+#define ID_PROPOSAL  "pr_"
+#define ID_EXECUTION "xc_"
 
 void id_new(struct id *ret);
 bool id_eq(const struct id *a, const struct id *b);
