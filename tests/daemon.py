@@ -246,6 +246,7 @@ class Daemon:
             "state_dir": str(self.state), "run_dir": str(self.run),
             "listen.tcp": f"127.0.0.1:{self.port}" if tcp else "none",
             "uids.engine": uid, "uids.api": uid + 1, "uids.relay": uid + 2,
+            "uids.broker": uid + 3, "uids.dialer": uid + 4,
             "uids.sandbox_base": 2_200_000_000 + self.number * 10_000_000, "uids.sandbox_slots": 150,
             "limits.sandboxes": 140, "tenant.sandboxes": 130, "tenant.creates_per_minute": 100_000,
             **(settings or {})}

@@ -23,6 +23,9 @@ TYPES = {
     "DURATION": "a whole number with s, m, h or d",
     "CPU": "a whole number with m, thousandths of one processor",
     "CGROUP": "_auto_, _v1_ or _v2_",
+    "PATHS": "absolute paths separated by commas, or _none_",
+    "ORIGIN": "printable text without blanks and _+_",
+    "RESOLVERS": "IP addresses separated by commas, or _system_",
 }
 
 HEAD = """demilune.yaml(5)
@@ -59,7 +62,7 @@ defaults: {memory: 1GiB, ttl: 10m}
 
 # SEE ALSO
 
-*demilune*(1), *demilune*(8)
+*demilune*(1), *demilune-operations*(5), *demilune*(8)
 """
 
 
@@ -75,6 +78,8 @@ def bounds(kind: str, low: int, high: int) -> str:
         return f", {low // 1024}KiB to {high // 2**30}GiB"
     if kind == "CPU":
         return f", {low}m to {high}m"
+    if kind in ("PATHS", "RESOLVERS"):
+        return f", at most {high}"
     if kind in ("COUNT", "UID"):
         return f", {low} to {high}"
     return ""

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum type { PATH, ADDRESS, UID, COUNT, BYTES, DURATION, CPU, CGROUP };
+enum type { PATH, ADDRESS, UID, COUNT, BYTES, DURATION, CPU, CGROUP, PATHS, ORIGIN, RESOLVERS };
 
 struct option {
 	const char *path;
@@ -179,6 +179,104 @@ set_cgroup(struct settings *s, const struct option *o, struct view v, struct err
 	return err_set(err, -EINVAL, "%s must be auto, v1 or v2", o->path);
 }
 
+/* Takes what stands before the next comma off *rest; a comma at the end leaves one more, empty. */
+static bool
+take_part(struct view *rest, struct view *ret_part)
+{
+	const uint8_t *comma = rest->n == 0 ? NULL : memchr(rest->p, ',', rest->n);
+
+	if (rest->p == NULL)
+		return false;
+	*ret_part = comma == NULL ? *rest : view_of(rest->p, (size_t)(comma - rest->p));
+	*rest = comma == NULL ? view_of(NULL, 0) : view_skip(*rest, ret_part->n + 1);
+	while (ret_part->n > 0 && ret_part->p[0] == ' ')
+		*ret_part = view_skip(*ret_part, 1);
+	return true;
+}
+
+/* A field of o->max texts, each of the same size; `ok` judges one. */
+static bool
+set_texts(struct settings *s, const struct option *o, struct view v, bool (*ok)(struct view))
+{
+	size_t each = o->size / o->max, n = 0;
+	struct settings changed = *s;
+	char *field = (char *)&changed + o->offset;
+	struct view part;
+
+	memset(field, 0, o->size);
+	while (take_part(&v, &part)) {
+		if (n == o->max || part.n >= each || !ok(part))
+			return false;
+		memcpy(field + each * n++, part.p, part.n);
+	}
+	*s = changed;
+	return true;
+}
+
+static int
+set_paths(struct settings *s, const struct option *o, struct view v, struct err *err)
+{
+	if (view_is(v, "none")) {
+		memset((char *)s + o->offset, 0, o->size);
+		return 0;
+	}
+	if (v.n == 0 || !set_texts(s, o, v, path_ok))
+		return err_set(err, -EINVAL,
+			"%s must be none, or at most %llu absolute paths separated by commas, "
+			"each without . or .. parts or a / at the end",
+			o->path, (unsigned long long)o->max);
+	return 0;
+}
+
+static bool
+address_ok(struct view v)
+{
+	uint8_t address[sizeof(struct in6_addr)];
+	char text[INET6_ADDRSTRLEN] = "";
+
+	if (v.n == 0 || v.n >= sizeof(text))
+		return false;
+	memcpy(text, v.p, v.n);
+	return inet_pton(AF_INET, text, address) == 1 || inet_pton(AF_INET6, text, address) == 1;
+}
+
+static int
+set_resolvers(struct settings *s, const struct option *o, struct view v, struct err *err)
+{
+	char *field = (char *)s + o->offset;
+
+	if (view_is(v, "system")) {
+		memset(field, 0, o->size);
+		memcpy(field, v.p, v.n);
+		return 0;
+	}
+	if (v.n == 0 || !set_texts(s, o, v, address_ok))
+		return err_set(err, -EINVAL,
+			"%s must be system, or at most %llu IP addresses separated by commas, such "
+			"as 192.0.2.1",
+			o->path, (unsigned long long)o->max);
+	return 0;
+}
+
+/* The origin line of a C2SP checkpoint; '+' and blanks would end the name of its key. */
+static int
+set_origin(struct settings *s, const struct option *o, struct view v, struct err *err)
+{
+	char *field = (char *)s + o->offset;
+	bool ok = v.n >= o->min && v.n <= o->max && v.n < o->size;
+
+	for (size_t i = 0; ok && i < v.n; i++)
+		ok = v.p[i] > ' ' && v.p[i] < 0x7f && v.p[i] != '+';
+	if (!ok)
+		return err_set(err, -EINVAL,
+			"%s must be at most %llu printable ASCII characters without blanks and +, "
+			"such as demilune.example.org/audit",
+			o->path, (unsigned long long)o->max);
+	memset(field, 0, o->size);
+	memcpy(field, v.p, v.n);
+	return 0;
+}
+
 static int
 set(struct settings *s, const struct option *o, struct view v, struct err *err)
 {
@@ -198,6 +296,12 @@ set(struct settings *s, const struct option *o, struct view v, struct err *err)
 		return set_with_unit(s, o, v, cpu_units, "1000m", err);
 	case CGROUP:
 		return set_cgroup(s, o, v, err);
+	case PATHS:
+		return set_paths(s, o, v, err);
+	case ORIGIN:
+		return set_origin(s, o, v, err);
+	case RESOLVERS:
+		return set_resolvers(s, o, v, err);
 	}
 	must(false);
 }
@@ -242,7 +346,8 @@ struct rule {
 static bool
 uids_apart(const struct settings *s)
 {
-	const uint32_t uids[] = {s->engine_uid, s->api_uid, s->relay_uid};
+	const uint32_t uids[] = {
+		s->engine_uid, s->api_uid, s->relay_uid, s->broker_uid, s->dialer_uid};
 
 	for (size_t i = 0; i < ARRAY_LEN(uids); i++)
 		for (size_t j = 0; j < i; j++)
@@ -254,7 +359,8 @@ uids_apart(const struct settings *s)
 static bool
 uids_outside_ranges(const struct settings *s)
 {
-	const uint32_t uids[] = {s->engine_uid, s->api_uid, s->relay_uid, s->admin_uid};
+	const uint32_t uids[] = {s->engine_uid, s->api_uid, s->relay_uid, s->broker_uid,
+		s->dialer_uid, s->admin_uid};
 	uint64_t end = s->sandbox_uid_base + 65536ULL * s->sandbox_uid_slots;
 
 	for (size_t i = 0; i < ARRAY_LEN(uids); i++)
@@ -286,19 +392,61 @@ ttl_within(const struct settings *s)
 	return s->default_ttl_ms <= s->max_ttl_ms;
 }
 
+/* Whether `path` is `dir` or stands below it. */
+static bool
+is_in(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
 static bool
 directories_apart(const struct settings *s)
 {
-	size_t n = strlen(s->state_dir), m = strlen(s->run_dir);
-	bool state_in_run = strncmp(s->state_dir, s->run_dir, m) == 0 &&
-			    (s->state_dir[m] == '/' || n == m);
-	bool run_in_state = strncmp(s->run_dir, s->state_dir, n) == 0 && s->run_dir[n] == '/';
+	return !is_in(s->state_dir, s->run_dir) && !is_in(s->run_dir, s->state_dir);
+}
 
-	return !state_in_run && !run_in_state;
+/* What processes of the daemon can write must not decide what they may do. */
+static bool
+authority_outside(const struct settings *s)
+{
+	const char *const dirs[] = {s->operations_dir, s->secrets_dir, s->trust_dir};
+
+	for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
+		if (is_in(dirs[i], s->state_dir) || is_in(dirs[i], s->run_dir))
+			return false;
+	return true;
+}
+
+static bool
+authority_apart(const struct settings *s)
+{
+	const char *const dirs[] = {s->operations_dir, s->secrets_dir, s->trust_dir};
+
+	for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
+		for (size_t j = 0; j < i; j++)
+			if (is_in(dirs[i], dirs[j]) || is_in(dirs[j], dirs[i]))
+				return false;
+	return true;
+}
+
+static bool
+mirrors_apart(const struct settings *s)
+{
+	for (size_t i = 0; i < ARRAY_LEN(s->mirrors) && s->mirrors[i][0] != '\0'; i++) {
+		if (is_in(s->mirrors[i], s->state_dir) || is_in(s->mirrors[i], s->run_dir))
+			return false;
+		for (size_t j = 0; j < i; j++)
+			if (strcmp(s->mirrors[i], s->mirrors[j]) == 0)
+				return false;
+	}
+	return true;
 }
 
 static const struct rule rules[] = {
-	{uids_apart, "uids.engine, uids.api and uids.relay must all be different"},
+	{uids_apart, "uids.engine, uids.api, uids.relay, uids.broker and uids.dialer must all be "
+		     "different"},
 	{uids_outside_ranges, "uids.sandbox_base with uids.sandbox_slots ranges of 65536 must end "
 			      "below 4294967294 and hold none of the other uids"},
 	{slots_enough, "uids.sandbox_slots must be at least limits.sandboxes"},
@@ -306,6 +454,13 @@ static const struct rule rules[] = {
 			  "limits.memory"},
 	{ttl_within, "defaults.ttl must be at most limits.ttl"},
 	{directories_apart, "state_dir and run_dir must not contain each other"},
+	{authority_outside,
+		"actions.operations, actions.secrets and actions.trust must stand outside of "
+		"state_dir and run_dir, which processes of the daemon write"},
+	{authority_apart,
+		"actions.operations, actions.secrets and actions.trust must not contain each "
+		"other"},
+	{mirrors_apart, "audit.mirrors must all be different and outside of state_dir and run_dir"},
 };
 
 int

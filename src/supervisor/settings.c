@@ -93,7 +93,8 @@ listen_to(int fd, struct compiling *c, struct err *err)
 static int
 settings_check(const struct settings *s, struct err *err)
 {
-	const uint32_t uids[] = {s->engine_uid, s->api_uid, s->relay_uid};
+	const uint32_t uids[] = {
+		s->engine_uid, s->api_uid, s->relay_uid, s->broker_uid, s->dialer_uid};
 	uint64_t end = (uint64_t)s->sandbox_uid_base +
 		       (uint64_t)s->sandbox_uid_slots * LIMIT_UIDS_PER_SANDBOX;
 
@@ -105,7 +106,7 @@ settings_check(const struct settings *s, struct err *err)
 		for (size_t k = 0; k < i; k++)
 			if (uids[k] == uids[i])
 				return err_set(err, -EINVAL,
-					"two of engine, api and relay have the uid %u", uids[i]);
+					"two processes of the daemon have the uid %u", uids[i]);
 	}
 	if (s->state_dir[0] != '/' || s->run_dir[0] != '/')
 		return err_set(err, -EINVAL, "state_dir and run_dir are absolute paths");

@@ -50,6 +50,19 @@ defaults_are_complete(void **state)
 	assert_int_equal(s.default_limits.memory_bytes, 512 << 20);
 	assert_int_equal(s.default_ttl_ms, 900000);
 	assert_true(s.admin_uid == (uint32_t)OPTION_NONE_UID);
+	assert_int_equal(s.broker_uid, 64106);
+	assert_int_equal(s.dialer_uid, 64107);
+	assert_string_equal(s.operations_dir, "/etc/demilune/operations.d");
+	assert_string_equal(s.secrets_dir, "/etc/demilune/secrets");
+	assert_string_equal(s.trust_dir, "/etc/demilune/trust");
+	assert_string_equal(s.mirrors[0], "");
+	assert_string_equal(s.origin, "demilune.local/audit");
+	assert_string_equal(s.resolvers[0], "system");
+	assert_string_equal(s.resolvers[1], "");
+	assert_int_equal(s.actions.pending_max, 20);
+	assert_int_equal(s.actions.grant_max_ttl_ms, 86400000);
+	assert_int_equal(s.actions.task.attempts, 100);
+	assert_int_equal(s.actions.tenant_day.broker_bytes, 4LL << 30);
 	assert_int_equal(run("# only a comment\n", &s, &f), 0);
 }
 
@@ -65,6 +78,10 @@ values_are_read(void **state)
 			     "uids: {admin: 1000}\n"
 			     "limits:\n  ttl: 2h\n  sandbox_cpu: 2500m\n"
 			     "defaults: {memory: \"64MiB\", idle: 90s}\n"
+			     "actions: {operations: /srv/ops, pending: 3, grant_ttl: 10m}\n"
+			     "audit:\n  mirrors: /a/b, /c\n  origin: audit.example.org/x\n"
+			     "dialer: {resolvers: \"192.0.2.1,2001:db8::1\"}\n"
+			     "task: {broker_bytes: 1MiB}\ntenant: {proposals_per_day: 7}\n"
 			     "cgroup: v1\n",
 				 &s, &f),
 		0);
@@ -76,6 +93,18 @@ values_are_read(void **state)
 	assert_int_equal(s.default_limits.memory_bytes, 64 << 20);
 	assert_int_equal(s.default_idle_ms, 90000);
 	assert_int_equal(s.cgroup_mode, CGROUP_V1);
+	assert_string_equal(s.operations_dir, "/srv/ops");
+	assert_int_equal(s.actions.pending_max, 3);
+	assert_int_equal(s.actions.grant_max_ttl_ms, 600000);
+	assert_string_equal(s.mirrors[0], "/a/b");
+	assert_string_equal(s.mirrors[1], "/c");
+	assert_string_equal(s.mirrors[2], "");
+	assert_string_equal(s.origin, "audit.example.org/x");
+	assert_string_equal(s.resolvers[0], "192.0.2.1");
+	assert_string_equal(s.resolvers[1], "2001:db8::1");
+	assert_string_equal(s.resolvers[2], "");
+	assert_int_equal(s.actions.task.broker_bytes, 1 << 20);
+	assert_int_equal(s.actions.tenant_day.proposals, 7);
 }
 
 static void
@@ -112,6 +141,35 @@ refused_values(void **state)
 		"limits: 5",
 		"limits: {ttl: {x: 1}}",
 		"cgroup: v3",
+		"audit: {mirrors: a}",
+		"audit: {mirrors: \"/a,\"}",
+		"audit: {mirrors: \"\"}",
+		"audit: {mirrors: \"/a,none\"}",
+		"audit: {mirrors: \"/a,/b,/c,/d,/e\"}",
+		"audit: {mirrors: \"/a,/a\"}",
+		"audit: {mirrors: /var/lib/demilune/x}",
+		"audit: {mirrors: [/a]}",
+		"audit: {origin: \"\"}",
+		"audit: {origin: a+b}",
+		"audit: {origin: a b}",
+		"audit: {origin: \"a\\nb\"}",
+		"audit: {origin: \"\u00e9\"}",
+		"dialer: {resolvers: none}",
+		"dialer: {resolvers: \"\"}",
+		"dialer: {resolvers: localhost}",
+		"dialer: {resolvers: \"192.0.2.1:53\"}",
+		"dialer: {resolvers: \"system,192.0.2.1\"}",
+		"dialer: {resolvers: \"192.0.2.1,192.0.2.2,192.0.2.3,192.0.2.4\"}",
+		"dialer: {resolvers: \"192.0.2.1 ,192.0.2.2\"}",
+		"dialer: {resolvers: \"fe80::1%eth0\"}",
+		"actions: {pending: 0}",
+		"actions: {operations: x}",
+		"actions: {trust: /var/lib/demilune/engine/trust}",
+		"actions: {secrets: /run/demilune}",
+		"actions: {secrets: /etc/demilune/trust/secrets}",
+		"actions: {grant_ttl: 31d}",
+		"uids: {broker: 64107}",
+		"uids: {dialer: 0}",
 		"limits: {ttl: 18446744073709551615d}",
 		"limits: {ttl: -1s}",
 		"limits: {ttl: 1.5h}",
@@ -166,6 +224,11 @@ rules_between_options(void **state)
 	(void)state;
 	assert_int_equal(run("uids: {engine: 64102}", &s, &f), 1);
 	assert_non_null(strstr(f.text, "must all be different"));
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(
+			run(i == 0 ? "uids: {broker: 64101}" : "uids: {dialer: 64103}", &s, &f), 1);
+		assert_non_null(strstr(f.text, "must all be different"));
+	}
 	assert_int_equal(run("limits: {ttl: 1m}", &s, &f), 1);
 	assert_non_null(strstr(f.text, "defaults.ttl must be at most limits.ttl"));
 	assert_int_equal(run("uids: {sandbox_base: 65536, sandbox_slots: 300}\n", &s, &f), 0);
