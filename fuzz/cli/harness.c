@@ -4,7 +4,7 @@
  * and events are the same however they were cut; what is shown is printable UTF-8; a line of an export, base 64 and
  * units are taken in one form only.
  */
-#include "cli/base64.h"
+#include "lib/base/base64.h"
 #include "cli/events.h"
 #include "cli/export.h"
 #include "cli/lines.h"

@@ -3,7 +3,7 @@
 #include "cli/exec.h"
 
 #include "cli/answer.h"
-#include "cli/base64.h"
+#include "lib/base/base64.h"
 #include "cli/events.h"
 #include "cli/request.h"
 #include "cli/safe.h"

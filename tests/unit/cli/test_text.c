@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "cli/base64.h"
+#include "lib/base/base64.h"
 #include "cli/events.h"
 #include "cli/export.h"
 #include "cli/lines.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Base 64; see base64.h. */
-#include "cli/base64.h"
+#include "lib/base/base64.h"
 
 #include <errno.h>
 
@@ -58,4 +58,23 @@ base64_decode(struct view text, struct buf *out)
 		buf_add(out, bytes, n);
 	}
 	return buf_check(out);
+}
+
+void
+base64_encode(struct view bytes, struct buf *out)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+	for (size_t i = 0; i < bytes.n; i += 3) {
+		size_t left = bytes.n - i;
+		uint32_t bits = (uint32_t)bytes.p[i] << 16 |
+				(left > 1 ? (uint32_t)bytes.p[i + 1] << 8 : 0) |
+				(left > 2 ? bytes.p[i + 2] : 0);
+		char four[4] = {digits[bits >> 18], digits[bits >> 12 & 63],
+			left > 1 ? digits[bits >> 6 & 63] : '=',
+			left > 2 ? digits[bits & 63] : '='};
+
+		buf_add(out, four, sizeof(four));
+	}
 }
