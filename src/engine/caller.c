@@ -89,6 +89,13 @@ find_token(struct engine *e, const uint8_t digest[static 32], bool ended, struct
 	return 0;
 }
 
+void
+principal_text(const struct principal *p, char *ret)
+{
+	(void)snprintf(
+		ret, PRINCIPAL_TEXT, "%s%s", p->kind == CALLER_KIND_TOKEN ? "token:" : "", p->name);
+}
+
 int
 caller_find(struct engine *e, const struct caller *c, struct principal *ret, struct err *err)
 {

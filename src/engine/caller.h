@@ -7,6 +7,8 @@
 
 #include "engine/engine.h"
 
+enum { PRINCIPAL_TEXT = 96 };
+
 struct principal {
 	enum caller_kind kind;
 	char name[64]; /* "uid:0", or the prefix of the token; "engine" for the engine itself */
@@ -15,6 +17,9 @@ struct principal {
 	bool admin;
 	uint64_t expires_ms; /* of the token; 0 = never */
 };
+
+/* As records of actions name people: "uid:1000" or "token:dml_..." into ret[PRINCIPAL_TEXT]. */
+void principal_text(const struct principal *p, char *ret);
 
 /* What the engine does by itself. */
 extern const struct principal principal_engine;

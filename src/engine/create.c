@@ -57,8 +57,10 @@ record(struct sandbox *s, const struct ask *a, struct err *err)
 	auto_tx struct tx tx = {0};
 	int r = tx_begin(&tx, e->store, err);
 
-	if (r == 0 && a->new_task)
+	if (r == 0 && a->new_task) {
+		principal_text(a->who, a->task->owner);
 		r = task_insert(a->task, err);
+	}
 	s->task = a->task->id;
 	if (r == 0)
 		r = sandbox_insert(s, err);

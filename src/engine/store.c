@@ -62,8 +62,11 @@ fault(struct store *s, const char *what, struct err *err)
 {
 	int code = sqlite3_errcode(s->database);
 
-	return err_set(err, code == SQLITE_FULL ? -ENOSPC : -EIO, "%s: %s", what,
-		sqlite3_errmsg(s->database));
+	return err_set(err,
+		code == SQLITE_FULL         ? -ENOSPC
+		: code == SQLITE_CONSTRAINT ? -EEXIST
+					    : -EIO,
+		"%s: %s", what, sqlite3_errmsg(s->database));
 }
 
 static int

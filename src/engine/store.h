@@ -68,7 +68,7 @@ void arg_blob(struct query *q, struct view v);
 void arg_id(struct query *q, const struct id *id);
 void arg_digest(struct query *q, const uint8_t digest[static 32]);
 
-/* A statement without rows. */
+/* A statement without rows. -EEXIST: a constraint of the schema does not hold; nothing of the statement was done. */
 int query_run(struct query *q, struct err *err) MUST_CHECK;
 
 /* 1 with a row, 0 at the end, or negative. */

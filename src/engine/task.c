@@ -35,6 +35,7 @@ read_row(struct task *t, struct query *q, struct err *err)
 	t->implicit = col_u64(q) != 0;
 	t->created_ms = col_u64(q);
 	t->closed_ms = col_u64(q);
+	col_text(q, t->owner, sizeof(t->owner));
 	t->limits.memory_bytes = col_u64(q);
 	t->limits.disk_bytes = col_u64(q);
 	t->limits.disk_inodes = (uint32_t)col_u64(q);
@@ -114,6 +115,7 @@ insert_row(struct task *t, struct err *err)
 	arg_text(&q, t->template);
 	arg_u64(&q, t->implicit);
 	arg_u64(&q, t->created_ms);
+	arg_text(&q, t->owner);
 	arg_u64(&q, t->limits.memory_bytes);
 	arg_u64(&q, t->limits.disk_bytes);
 	arg_u64(&q, t->limits.disk_inodes);

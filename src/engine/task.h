@@ -11,7 +11,8 @@ struct task {
 	struct id id;
 	char tenant[TENANT_BYTES], template[64];
 	enum task_state state;
-	bool implicit; /* made by a creation of a sandbox that named none */
+	bool implicit;              /* made by a creation of a sandbox that named none */
+	char owner[PRINCIPAL_TEXT]; /* who made it; "" = before there were actions */
 	uint64_t created_ms, closed_ms;
 	struct limits limits; /* of its sandboxes, unless they ask for others */
 	uint64_t ttl_ms, idle_ms;

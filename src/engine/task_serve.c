@@ -133,6 +133,7 @@ make(struct task *t, const struct principal *p, const struct msg_task_create *m,
 	auto_tx struct tx tx = {0};
 	int r = tx_begin(&tx, t->engine->store, err);
 
+	principal_text(p, t->owner);
 	if (r == 0)
 		r = task_insert(t, err);
 	if (r == 0)

@@ -2,15 +2,15 @@
 -- Tasks, their labels and inputs.
 
 -- TASK_INSERT: a new task
-INSERT INTO task (id, tenant, template, state, implicit, created_ms, memory_bytes, disk_bytes, disk_inodes,
+INSERT INTO task (id, tenant, template, state, implicit, created_ms, owner, memory_bytes, disk_bytes, disk_inodes,
 	pids, cpu_milli, open_files, ttl_ms, idle_ms, labels)
-VALUES (?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+VALUES (?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- LABEL_INSERT: a label of the task that was just made
 INSERT INTO label (task, key, value) VALUES (?, ?, ?);
 
 -- TASK_GET: all that a step needs
-SELECT seq, id, tenant, template, state, implicit, created_ms, closed_ms, memory_bytes, disk_bytes,
+SELECT seq, id, tenant, template, state, implicit, created_ms, closed_ms, owner, memory_bytes, disk_bytes,
 	disk_inodes, pids, cpu_milli, open_files, ttl_ms, idle_ms, labels
 FROM task WHERE id = ?;
 

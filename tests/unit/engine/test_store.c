@@ -66,17 +66,24 @@ TEXT_FN(sandbox_state)
 TEXT_FN(sandbox_reason)
 TEXT_FN(job_kind)
 TEXT_FN(job_reason)
+TEXT_FN(effect)
+TEXT_FN(proposal_state)
+TEXT_FN(execution_state)
+TEXT_FN(attempt)
+TEXT_FN(denial)
+TEXT_FN(counter)
 
 static void
-check_list(const char *table, const char *column, text_fn *text, unsigned n)
+check_list_of(unsigned step, const char *table, const char *column, const char *more, text_fn *text,
+	unsigned n)
 {
 	struct buf schema, want;
 	const char *at;
 
 	buf_init(&schema, 65536);
 	buf_init(&want, 4096);
-	squeeze(schema_steps[0], &schema);
-	buf_addf(&want, "%sTEXTNOTNULLCHECK(%sIN(", column, column);
+	squeeze(schema_steps[step], &schema);
+	buf_addf(&want, "%sTEXTNOTNULL%sCHECK(%sIN(", column, more, column);
 	for (unsigned i = 0; i < n; i++)
 		buf_addf(&want, "%s'%s'", i == 0 ? "" : ",", text(i));
 	buf_add(&want, "))", 3);
@@ -88,6 +95,29 @@ check_list(const char *table, const char *column, text_fn *text, unsigned n)
 			(const char *)want.p);
 	buf_done(&schema);
 	buf_done(&want);
+}
+
+static void
+check_list(const char *table, const char *column, text_fn *text, unsigned n)
+{
+	check_list_of(0, table, column, "", text, n);
+}
+
+static void
+test_lists_of_actions(void **state)
+{
+	static const char proposal[] = "CREATETABLEproposal(",
+			  execution[] = "CREATETABLEexecution(";
+	const char *none = "DEFAULT'none'";
+
+	(void)state;
+	check_list_of(1, proposal, "effect", "", text_of_effect, EFFECT_MAX);
+	check_list_of(1, proposal, "state", "", text_of_proposal_state, PROPOSAL_STATE_MAX);
+	check_list_of(1, proposal, "denial", none, text_of_denial, DENIAL_MAX);
+	check_list_of(1, execution, "state", "", text_of_execution_state, EXECUTION_STATE_MAX);
+	check_list_of(1, execution, "settled", "DEFAULT'unseen'", text_of_attempt, ATTEMPT_MAX);
+	check_list_of(1, execution, "denial", none, text_of_denial, DENIAL_MAX);
+	check_list_of(1, "CREATETABLEbudget(", "counter", "", text_of_counter, COUNTER_MAX);
 }
 
 static void
@@ -169,10 +199,12 @@ static void
 test_newer(void **state)
 {
 	struct err err = {0};
+	char sql[64];
 
 	(void)state;
 	store_close(opened());
-	damage("PRAGMA user_version = 2");
+	(void)snprintf(sql, sizeof(sql), "PRAGMA user_version = %d", SCHEMA_VERSION + 1);
+	damage(sql);
 	assert_null(store_open(loop, dir_fd, &err));
 	assert_non_null(strstr(err.text, "newer program"));
 }
@@ -242,6 +274,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_lists_of_actions),
 		cmocka_unit_test_setup_teardown(test_keep, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_newer, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_damaged, setup, teardown),
