@@ -2,12 +2,16 @@
 /*
  * Fuzzing of strict parsing, table-driven fields and the writer of answers. The first
  * byte chooses flags, the rest is a body. What is parsed keeps to the limits and survives
- * being written and parsed again; what a table accepts keeps to the table. The same bytes
+ * being written and parsed again, and what has a canonical form has one that is canonical and gives itself again; what a table accepts keeps to the table. The same bytes
  * as a string of an answer always give JSON, the same in both modes.
  */
+#include "lib/canon/read.h"
+#include "lib/json/canonical.h"
 #include "lib/json/fields.h"
 #include "lib/json/out.h"
 #include "lib/json/parse.h"
+
+#include <errno.h>
 
 enum { DEPTH = 8 };
 
@@ -128,6 +132,39 @@ check_parsed(json_t *j, bool ascii)
 	must(json_equal(j, again));
 }
 
+/* The reader of the profile takes what was made, and making it again changes nothing. */
+static void
+check_canonical(json_t *j)
+{
+	const struct json_limits loose = {.max_bytes = 1 << 20, .max_depth = DEPTH};
+	auto_buf struct buf first = {.max = 1 << 20}, second = {.max = 1 << 20};
+	auto_json json_t *again = NULL;
+	struct err err = {0};
+
+	if (canonical_json(j, "it", &first, &err) < 0) {
+		must(first.n == 0 && err.code < 0 && err.text[0] != '\0');
+		return;
+	}
+	must(!has_real(j));
+	must(canon_check(buf_view(&first), true, &err) == 0);
+	must(json_parse(buf_view(&first), &loose, &again, &err) == 0);
+	must(json_equal(j, again));
+	must(canonical_json(again, "it", &second, &err) == 0);
+	must(view_eq(buf_view(&first), buf_view(&second)));
+}
+
+static void
+check_proposal(struct view text)
+{
+	auto_buf struct buf out = {.max = PROPOSAL_CANONICAL_MAX};
+	struct err err = {0};
+
+	if (canonical_proposal_parse(text, &out, &err) == 0)
+		must(canon_check(buf_view(&out), true, &err) == 0);
+	else
+		must(out.n == 0 && err.code != -ENOBUFS);
+}
+
 static json_t *
 as_string(struct view v, bool ascii)
 {
@@ -165,10 +202,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	limits.nul_ok = (data[0] & 1) != 0;
 	if (json_parse(text, &limits, &j, &err) == 0) {
 		check_parsed(j, (data[0] & 2) != 0);
+		check_canonical(j);
 		check_fields(j, (data[0] & 4) != 0 ? FIELDS_IGNORE_UNKNOWN : 0);
 	} else {
 		must(j == NULL && err.code < 0 && err.text[0] != '\0');
 	}
+	check_proposal(text);
 	utf8 = as_string(text, false);
 	ascii = as_string(text, true);
 	must(json_equal(utf8, ascii));
