@@ -11,7 +11,9 @@
  */
 #pragma once
 
+#include "engine/broker.h"
 #include "engine/store.h"
+#include "lib/action/operation.h"
 #include "lib/base/list.h"
 #include "lib/base/sha256.h"
 #include "lib/ipc/peer.h"
@@ -41,7 +43,9 @@ struct engine {
 	uint64_t audit_seq;                /* number of the last record of all */
 	struct ipc_peer *supervisor, *api; /* owned; api NULL while it is being restarted */
 	uint32_t api_generation;
-	struct link sandboxes; /* of struct sandbox, oldest first */
+	struct broker broker;
+	struct catalogue catalogue; /* empty when the supervisor gave none: no operation */
+	struct link sandboxes;      /* of struct sandbox, oldest first */
 	struct link buckets[SANDBOX_BUCKETS];
 	unsigned sandboxes_n;
 	uint64_t memory_bytes;         /* sum of the limits of the live sandboxes */
@@ -51,7 +55,8 @@ struct engine {
 	struct link uploads;           /* of struct upload */
 	unsigned uploads_n;
 	ev_timer tick;
-	ev_timer slice; /* hashing of stored inputs */
+	ev_timer slice;   /* hashing of stored inputs */
+	ev_timer actions; /* times of proposals and of questions to the broker */
 };
 
 /* Where an answer goes. An api that was restarted gets no answer to what another one asked. */

@@ -11,6 +11,7 @@
 #include "engine/limits.h"
 #include "engine/serve.h"
 #include "engine/template.h"
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/loop/loop.h"
 
@@ -35,6 +36,17 @@ on_slice(struct ev_loop *loop, ev_timer *w, int events)
 }
 
 static void
+on_actions(struct ev_loop *loop, ev_timer *w, int events)
+{
+	struct engine *e = container_of(w, struct engine, actions);
+
+	(void)events;
+	broker_tick(e, clock_mono_ms());
+	if (list_empty(&e->broker.waits))
+		ev_timer_stop(loop, w);
+}
+
+static void
 engine_init(struct engine *e)
 {
 	*e = (struct engine){.loop = loop_new(),
@@ -49,6 +61,8 @@ engine_init(struct engine *e)
 	list_init(&e->rates);
 	list_init(&e->uploads);
 	ev_timer_init(&e->tick, on_tick, 0, (double)LIMIT_TICK_MS / 1000);
+	list_init(&e->broker.waits);
+	ev_timer_init(&e->actions, on_actions, 0, (double)LIMIT_TICK_MS / 1000);
 	ev_timer_init(&e->slice, on_slice, 0, 0.0005);
 }
 
@@ -65,11 +79,19 @@ open_state(struct engine *e, struct err *err)
 	return 0;
 }
 
+/* A supervisor that knows no actions gives neither of these: then there is no operation, and every one is denied. */
+static bool
+given(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
 int
 main(int argc, char **argv)
 {
 	static struct engine engine;
 	struct err err = {0};
+	bool broker = given(FD_ENGINE_BROKER);
 
 	(void)argv;
 	log_name("engine");
@@ -85,7 +107,8 @@ main(int argc, char **argv)
 	if (confine(engine.state_fd, engine.engine_fd, &err) < 0)
 		log_exit(4, "cannot be confined: %s", err.text);
 	if (serve_supervisor(&engine, FD_ENGINE_SUPERVISOR, &err) < 0 ||
-		serve_api(&engine, FD_ENGINE_API, &err) < 0)
+		serve_api(&engine, FD_ENGINE_API, &err) < 0 ||
+		(broker && serve_broker(&engine, FD_ENGINE_BROKER, &err) < 0))
 		log_exit(3, "%s", err.text);
 	(void)ev_run(engine.loop, 0);
 	store_close(engine.store);

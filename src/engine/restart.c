@@ -216,6 +216,8 @@ on_held_end(struct engine *e, struct err *err)
 	template_prepare_all(e);
 	if (e->api != NULL)
 		ipc_peer_pause(e->api, false);
+	if (e->broker.peer != NULL)
+		ipc_peer_pause(e->broker.peer, false);
 	return 0;
 }
 

@@ -20,6 +20,18 @@
 #include "engine/task.h"
 #include "engine/token.h"
 
+#include <errno.h>
+
+/* An answer of the broker, to be matched with its question. */
+#define ANSWERED(name)                                                                           \
+	static int on_##name##_typed(struct ipc_peer *peer, struct ipc_msg *in, struct err *err) \
+	{                                                                                        \
+		struct broker_answer a = {0};                                                    \
+		int r = msg_##name##_get(in->body, &a.m.name, err);                              \
+                                                                                                 \
+		return r < 0 ? r : broker_answered(peer->owner, in, &a, err);                    \
+	}
+
 /* A request of the api: a refusal is an answer, never the fault of the peer. */
 #define REQUEST(name)                                                                            \
 	static int on_##name##_typed(struct ipc_peer *peer, struct ipc_msg *in, struct err *err) \
@@ -140,6 +152,7 @@ TOLD_FD(held)
 TOLD(leftover, struct engine)
 TOLD_PLAIN(held_end)
 TOLD_FD(api_edge)
+TOLD_FD(broker_edge)
 TOLD(template_ready, struct engine)
 TOLD(template_failed, struct engine)
 TOLD_FD(spawned)
@@ -158,6 +171,7 @@ static const struct ipc_row supervisor_rows[] = {
 	IPC_ROW(LEFTOVER, IN(SUPERVISOR_HOLDS), on_leftover),
 	IPC_ROW(HELD_END, IN(SUPERVISOR_HOLDS), on_held_end),
 	IPC_ROW(API_EDGE, RUNS, on_api_edge),
+	IPC_ROW(BROKER_EDGE, RUNS, on_broker_edge),
 	IPC_ROW(TEMPLATE_READY, RUNS, on_template_ready),
 	IPC_ROW(TEMPLATE_FAILED, RUNS, on_template_failed),
 	IPC_ROW(SPAWNED, IN(SUPERVISOR_LIVE), on_spawned),
@@ -182,6 +196,62 @@ static const struct ipc_row relay_rows[] = {
 	IPC_ROW(JOB_ENDED, IN(RELAY_RESYNCS) | IN(RELAY_LIVE), on_job_ended),
 	IPC_ROW(RELAY_LOST, IN_ANY, on_relay_lost),
 };
+
+TOLD(broker_ready, struct engine)
+TOLD(approvers_loaded, struct engine)
+ANSWERED(verified)
+ANSWERED(read_done)
+ANSWERED(decision_is)
+ANSWERED(executed)
+ANSWERED(revoked)
+ANSWERED(epoch_is)
+ANSWERED(checkpoint_is)
+ANSWERED(broker_done)
+
+/* The same as a broker_answer without a message. */
+static int
+on_broker_refused_typed(struct ipc_peer *peer, struct ipc_msg *in, struct err *err)
+{
+	struct msg_broker_refused m;
+	int r = msg_broker_refused_get(in->body, &m, err);
+	struct broker_answer a = {.denial = m.denial, .text = m.text};
+
+	if (r < 0)
+		return r;
+	if (m.denial == DENIAL_NONE)
+		return err_set(err, -EPROTO, "a refusal without a reason");
+	return broker_answered(peer->owner, in, &a, err);
+}
+
+static const struct ipc_row broker_rows[] = {
+	IPC_ROW(BROKER_READY, IN(BROKER_NEW), on_broker_ready),
+	IPC_ROW(APPROVERS_LOADED, IN(BROKER_LIVE), on_approvers_loaded),
+	IPC_ROW(VERIFIED, IN(BROKER_LIVE), on_verified),
+	IPC_ROW(READ_DONE, IN(BROKER_LIVE), on_read_done),
+	IPC_ROW(DECISION_IS, IN(BROKER_LIVE), on_decision_is),
+	IPC_ROW(EXECUTED, IN(BROKER_LIVE), on_executed),
+	IPC_ROW(REVOKED, IN(BROKER_LIVE), on_revoked),
+	IPC_ROW(EPOCH_IS, IN(BROKER_LIVE), on_epoch_is),
+	IPC_ROW(CHECKPOINT_IS, IN(BROKER_LIVE), on_checkpoint_is),
+	IPC_ROW(BROKER_DONE, IN(BROKER_LIVE), on_broker_done),
+	IPC_ROW(BROKER_REFUSED, IN(BROKER_LIVE), on_broker_refused),
+};
+
+/* Not read before the supervisor has told what it holds: the restart comes first. */
+int
+serve_broker(struct engine *e, int fd, struct err *err)
+{
+	struct ipc_peer *peer = ipc_peer_new(e->loop, fd, EDGE_ENGINE_BROKER, ROOM_ENGINE,
+		broker_rows, ARRAY_LEN(broker_rows), e, lost_broker, err);
+
+	if (peer == NULL)
+		return err->code;
+	peer->state = BROKER_NEW;
+	e->broker.peer = peer;
+	if (!e->ready)
+		ipc_peer_pause(peer, true);
+	return 0;
+}
 
 int
 serve_supervisor(struct engine *e, int fd, struct err *err)

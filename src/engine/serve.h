@@ -6,5 +6,6 @@
 
 /* Each takes fd. */
 int serve_supervisor(struct engine *e, int fd, struct err *err) MUST_CHECK;
+int serve_broker(struct engine *e, int fd, struct err *err) MUST_CHECK;
 int serve_api(struct engine *e, int fd, struct err *err) MUST_CHECK;
 int serve_relay(struct sandbox *s, int fd, enum relay_state state, struct err *err) MUST_CHECK;

@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -106,7 +107,7 @@ play_open(struct play *p)
 	const char *below = getenv("TMPDIR");
 	int engine;
 
-	*p = (struct play){.supervisor = -1, .api = -1, .uid_next = 0x80000000};
+	*p = (struct play){.supervisor = -1, .api = -1, .broker = -1, .uid_next = 0x80000000};
 	assert_in_range(snprintf(p->dir, sizeof(p->dir), "%s/demilune-play-XXXXXX",
 				below != NULL ? below : "/tmp"),
 		1, sizeof(p->dir) - 1);
@@ -176,37 +177,55 @@ become_engine(void)
 }
 
 static void
-child(const int fds[3])
+child(const int fds[5])
 {
 	const char *path = getenv("DEMILUNE_ENGINE");
 	struct err err;
 
 	must(path != NULL && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0);
-	must(fd_arrange(fds, 3, 3, &err) == 0);
+	must(fd_arrange(fds, 5, 3, &err) == 0);
 	become_engine();
 	must(prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0);
 	execle(path, path, (char *)NULL, (char *const[]){NULL});
 	_exit(127);
 }
 
+/* As the supervisor hands it on: all its operations, sealed. */
+static int
+make_catalogue(struct play *p)
+{
+	int fd = memfd_create("catalogue", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	(void)p;
+	assert_true(fd >= 0);
+	assert_int_equal(
+		fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL),
+		0);
+	return fd;
+}
+
 void
 play_launch(struct play *p)
 {
-	int supervisor[2], api[2];
+	int supervisor[2], api[2], broker[2], catalogue = make_catalogue(p);
 	struct err err;
 	struct msg_settings m = {.settings = p->settings};
 
 	assert_int_equal(p->engine, 0);
 	assert_int_equal(ipc_pair(supervisor, &err), 0);
 	assert_int_equal(ipc_pair(api, &err), 0);
+	assert_int_equal(ipc_pair(broker, &err), 0);
 	p->engine = fork();
 	assert_true(p->engine >= 0);
 	if (p->engine == 0)
-		child((const int[]){supervisor[1], api[1], p->state});
+		child((const int[]){supervisor[1], api[1], p->state, broker[1], catalogue});
 	(void)close(supervisor[1]);
 	(void)close(api[1]);
+	(void)close(broker[1]);
+	(void)close(catalogue);
 	p->supervisor = supervisor[0];
 	p->api = api[0];
+	p->broker = broker[0];
 	memcpy(m.boot, p->boot, 32);
 	SAY(p->supervisor, SETTINGS, settings, m);
 }
@@ -242,6 +261,8 @@ play_wait(struct play *p)
 			p->engine = 0;
 			(void)close(take_fd(&p->supervisor));
 			(void)close(take_fd(&p->api));
+			if (p->broker >= 0)
+				(void)close(take_fd(&p->broker));
 			return status;
 		}
 		(void)poll(NULL, 0, 10);
@@ -258,6 +279,33 @@ play_kill(struct play *p)
 	p->engine = 0;
 	(void)close(take_fd(&p->supervisor));
 	(void)close(take_fd(&p->api));
+	if (p->broker >= 0)
+		(void)close(take_fd(&p->broker));
+}
+
+void
+play_broker(struct play *p, bool again)
+{
+	struct msg_broker_ready m = {.epoch = 7,
+		.audit_key = view_str("demilune.local/audit+00000000+AA"),
+		.note = view_str("")};
+
+	if (again) {
+		int pair[2];
+		struct err err;
+
+		assert_int_equal(ipc_pair(pair, &err), 0);
+		SAY_FD(p->supervisor, BROKER_EDGE, broker_edge, pair[1], {0});
+		(void)close(pair[1]);
+		p->broker = pair[0];
+	}
+	SAY(p->broker, BROKER_READY, broker_ready, m);
+}
+
+void
+play_broker_lost(struct play *p)
+{
+	(void)close(take_fd(&p->broker));
 }
 
 /* ---- messages ---- */
@@ -281,6 +329,7 @@ receive(struct play *p, int fd, struct err *err)
 	struct pollfd w = {.fd = fd, .events = POLLIN};
 	enum edge edge = fd == p->supervisor ? EDGE_ENGINE_SUPERVISOR
 			 : fd == p->api      ? EDGE_API_ENGINE
+			 : fd == p->broker   ? EDGE_ENGINE_BROKER
 					     : EDGE_RELAY_ENGINE;
 
 	ipc_msg_done(&p->in);

@@ -16,7 +16,7 @@ enum { RELAYS = 8 };
 
 struct play {
 	char dir[64]; /* the state directory */
-	int state, supervisor, api;
+	int state, supervisor, api, broker;
 	pid_t engine; /* 0: not running */
 	struct settings settings;
 	uint8_t boot[32], template[32];
@@ -84,6 +84,11 @@ void play_refused(struct play *p, enum error error);
 /* ---- whole steps ---- */
 
 extern const struct caller as_root;
+
+/* BROKER_READY on the edge of the start, or with `again` on a new one; the epoch is 7. */
+void play_broker(struct play *p, bool again);
+/* The broker dies. */
+void play_broker_lost(struct play *p);
 
 struct facts play_facts(struct play *p, const struct limits *l); /* as the policy wants them */
 /* SANDBOX_CREATE was asked: SPAWN, SPAWNED, RELAY_READY. The relay's end; *ret_id. */
