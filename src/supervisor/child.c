@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Engine and api as processes; see child.h. What they say is none of this file's business. */
+/* The processes beside us; see child.h. What they say is none of this file's business. */
 #include "supervisor/child.h"
 
 #include "lib/base/clock.h"
@@ -36,6 +36,16 @@ again_later(struct child *c)
 }
 
 static void
+on_late(struct ev_loop *loop, ev_timer *w, int events)
+{
+	struct child *c = container_of(w, struct child, late);
+
+	(void)loop, (void)events;
+	log_line("the %s does not end, and is killed", c->noun);
+	child_kill(c);
+}
+
+static void
 on_died(struct ev_loop *loop, ev_io *w, int events)
 {
 	struct child *c = container_of(w, struct child, died);
@@ -43,6 +53,7 @@ on_died(struct ev_loop *loop, ev_io *w, int events)
 
 	(void)events;
 	ev_io_stop(loop, w);
+	ev_timer_stop(loop, &c->late);
 	while (waitid(P_PIDFD, (id_t)c->pidfd, &info, WEXITED) < 0 && errno == EINTR)
 		;
 	(void)close(c->pidfd); /* waited for */
@@ -60,6 +71,7 @@ child_init(struct child *c)
 	c->pidfd = -1;
 	ev_init(&c->died, on_died);
 	ev_init(&c->again, on_again);
+	ev_init(&c->late, on_late);
 }
 
 void
@@ -80,12 +92,28 @@ child_begin(struct child *c)
 	ev_io_start(c->loop, &c->died);
 }
 
+static void
+child_signal(struct child *c, int signal)
+{
+	if (c->pidfd >= 0)
+		(void)syscall(SYS_pidfd_send_signal, c->pidfd, signal, NULL,
+			0); /* it may have ended; on_died tells */
+}
+
 void
 child_kill(struct child *c)
 {
-	if (c->pidfd >= 0)
-		(void)syscall(SYS_pidfd_send_signal, c->pidfd, SIGKILL, NULL,
-			0); /* it may have ended; on_died tells */
+	child_signal(c, SIGKILL);
+}
+
+void
+child_end(struct child *c)
+{
+	if (c->pidfd < 0 || ev_is_active(&c->late))
+		return;
+	child_signal(c, SIGTERM);
+	ev_timer_set(&c->late, (double)LIMIT_END_MS / 1000, 0.0);
+	ev_timer_start(c->loop, &c->late);
 }
 
 void
@@ -93,6 +121,7 @@ child_stop(struct child *c)
 {
 	c->stopping = true;
 	ev_timer_stop(c->loop, &c->again);
+	ev_timer_stop(c->loop, &c->late);
 	ev_io_stop(c->loop, &c->died);
 	program_end(&c->pidfd);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The long-lived processes beside us, engine and api: started, watched, started again. */
+/* A long-lived process beside us: started, watched, started again. */
 #pragma once
 
 #include "lib/base/err.h"
@@ -21,6 +21,7 @@ struct child {
 	int pidfd; /* owned; -1: not running */
 	ev_io died;
 	ev_timer again;
+	ev_timer late; /* it was told to end */
 	uint64_t started_ms;
 	uint64_t pause_ms;
 	bool stopping; /* it is not started again */
@@ -33,6 +34,9 @@ void child_begin(struct child *c);
 
 /* SIGKILL: it broke the protocol. It is started again. */
 void child_kill(struct child *c);
+
+/* SIGTERM, and SIGKILL when that takes too long. It is started again. */
+void child_end(struct child *c);
 
 /* Ends it for good: SIGKILL and wait. */
 void child_stop(struct child *c);

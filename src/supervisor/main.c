@@ -7,10 +7,10 @@
 #include "lib/base/hex.h"
 #include "lib/base/log.h"
 #include "lib/loop/loop.h"
+#include "supervisor/catalogue.h"
 #include "supervisor/confine.h"
 #include "supervisor/limits.h"
 #include "supervisor/options.h"
-#include "supervisor/room.h"
 #include "supervisor/serve.h"
 #include "supervisor/spare.h"
 #include "supervisor/start.h"
@@ -57,13 +57,21 @@ on_term(struct ev_loop *loop, ev_signal *w, int events)
 		return;
 	log_line("signal %d: stopping", w->signum);
 	sv->stopping = true;
-	sv->engine.stopping = sv->api.stopping = true;
+	rooms_stopping(sv);
 	sv->stop_ms = clock_mono_ms();
 	ev_timer_init(&sv->stop_timer, on_stop_tick, 0.005, 0.005);
 	ev_timer_start(loop, &sv->stop_timer);
 	serve_stopping(sv);
 	sandboxes_stop(&sv->sandboxes);
 	stop_check(sv);
+}
+
+static void
+on_hangup(struct ev_loop *loop, ev_signal *w, int events)
+{
+	(void)loop, (void)events;
+	log_line("SIGHUP: the operations are compiled anew");
+	catalogue_reload(w->data);
 }
 
 /* ---- the beginning ---- */
@@ -96,12 +104,13 @@ static void
 signals_watch(struct supervisor *sv)
 {
 	(void)signal(SIGPIPE, SIG_IGN); /* cannot fail */
-	(void)signal(SIGHUP, SIG_IGN);
 	ev_signal_init(&sv->term, on_term, SIGTERM);
 	ev_signal_init(&sv->interrupt, on_term, SIGINT);
-	sv->term.data = sv->interrupt.data = sv;
+	ev_signal_init(&sv->hangup, on_hangup, SIGHUP);
+	sv->term.data = sv->interrupt.data = sv->hangup.data = sv;
 	ev_signal_start(sv->loop, &sv->term);
 	ev_signal_start(sv->loop, &sv->interrupt);
+	ev_signal_start(sv->loop, &sv->hangup);
 }
 
 static void
@@ -115,14 +124,14 @@ run(struct supervisor *sv)
 		log_exit(1, "%s", err.text);
 	signals_watch(sv);
 	rooms_init(sv);
-	child_begin(&sv->engine);
-	child_begin(&sv->api);
+	rooms_begin(sv);
 	spares_refill(&sv->sandboxes, 0);
 	log_line("up: control groups version %d, at most %u sandboxes, state in %s",
 		cgroups_version(&sv->cgroups), sv->settings.max_sandboxes, sv->settings.state_dir);
 	ev_run(sv->loop, 0);
 
 	rooms_end(sv);
+	catalogue_end(sv);
 	clean = sv->sandboxes.n == 0;
 	sandboxes_done(&sv->sandboxes);
 	templates_done(&sv->templates);
@@ -130,6 +139,7 @@ run(struct supervisor *sv)
 		free(e);
 	ev_signal_stop(sv->loop, &sv->term);
 	ev_signal_stop(sv->loop, &sv->interrupt);
+	ev_signal_stop(sv->loop, &sv->hangup);
 	ev_timer_stop(sv->loop, &sv->stop_timer);
 	loop_free(sv->loop);
 	start_undo(sv);
@@ -146,15 +156,37 @@ supervisor_init(struct supervisor *sv)
 		.lock = -1,
 		.run_lock = -1,
 		.local = -1,
-		.api_edge = -1,
-		.engine_api = -1,
-		.api_engine = -1};
+		.operations = -1,
+		.origins = -1,
+		.empty = -1,
+		.broker_state = -1,
+		.trust = -1};
+	compile_init(&sv->reload);
 	sv->journal.fd = -1;
 	sv->sandboxes.agent = sv->sandboxes.watch = -1;
 	list_init(&sv->ended);
 	list_init(&sv->sandboxes.list);
 	must(getrandom(sv->boot, sizeof(sv->boot), 0) == (ssize_t)sizeof(sv->boot));
 	hex_encode(sv->boot, 6, sv->tag);
+}
+
+/* What was made is undone when a step fails. */
+static void
+start(struct supervisor *sv)
+{
+	struct err err = {0};
+	int status = 1, r = start_dirs(sv, &err);
+
+	if (r == 0) {
+		r = catalogue_start(sv, &err);
+		status = r < 0 ? EXIT_CONFIG : 1;
+	}
+	if (r == 0)
+		r = start_host(sv, &err);
+	if (r < 0) {
+		start_undo(sv);
+		log_exit(status, "%s", err.text);
+	}
 }
 
 int
@@ -180,10 +212,7 @@ main(int argc, char **argv)
 		log_exit(1, "%s", err.text);
 	if (start_config(&sv, options.config, &err) < 0)
 		log_exit(EXIT_CONFIG, "%s", err.text);
-	if (start_dirs(&sv, &err) < 0 || start_host(&sv, &err) < 0) {
-		start_undo(&sv);
-		log_exit(1, "%s", err.text);
-	}
+	start(&sv);
 	run(&sv);
 	programs_done(&sv.programs);
 	return 0;

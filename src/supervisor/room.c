@@ -1,15 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Engine and api; see room.h. The edge between them is made by whoever is started second: the end for the one that
- * runs is sent to it (API_EDGE, ENGINE_NEW), the end for one that does not run yet waits here.
+ * The processes beside us; see room.h and rooms.def. The edge between two of them is made by whoever is started second:
+ * the end for the one that runs is sent to it, the end for one that does not run yet waits for it.
  */
 #include "supervisor/room.h"
 
 #include "lib/base/log.h"
+#include "supervisor/broker.h"
 #include "supervisor/serve.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
+
+static const struct {
+	const char *noun;
+	enum program program;
+	size_t uid_at; /* in the settings */
+	int supervisor; /* number of its edge to us */
+} members[MEMBER_MAX] = {
+#define MEMBER(NAME, name) \
+	{#name, PROGRAM_##NAME, offsetof(struct settings, name##_uid), FD_##NAME##_SUPERVISOR},
+#include "supervisor/rooms.def"
+#undef MEMBER
+};
+
+/* [0] and [1]: the two ends. */
+static const struct {
+	enum member_id member[2];
+	int fd[2];
+	enum msg_type told[2];
+} pairs[PAIR_MAX] = {
+#define PAIR(ONE, one_told, OTHER, other_told)        \
+	{{MEMBER_##ONE, MEMBER_##OTHER},              \
+		{FD_##ONE##_##OTHER, FD_##OTHER##_##ONE}, \
+		{MSG_##one_told, MSG_##other_told}},
+#include "supervisor/rooms.def"
+#undef PAIR
+};
+
+enum { FIRST_FD = 3, START_FDS = 8 };
+
+/* What a process starts with by number, and the ends that others get once it runs. */
+struct starting {
+	int fds[START_FDS]; /* borrowed, of number FIRST_FD and up; -1 */
+	size_t nfds;
+	int mine, theirs;    /* owned: its edge to us */
+	int again;           /* owned: a memory file, opened for it; -1 */
+	int own[PAIR_MAX];   /* owned: its ends */
+	int other[PAIR_MAX]; /* owned: the other ends of pairs that are new; -1 */
+};
 
 static void
 close_kept(int *fd)
@@ -18,157 +59,276 @@ close_kept(int *fd)
 		(void)close(take_fd(fd)); /* its other end sees it */
 }
 
-/* The api's new edge to the engine. An api that does not read is started anew. */
 static void
-api_tell(struct supervisor *sv, int edge)
+starting_done(struct starting *s)
 {
-	const struct msg_engine_new m = {0};
-	auto_buf struct buf body, packed;
-	struct err err = {0};
-
-	buf_init(&body, IPC_MAX);
-	buf_init(&packed, IPC_MAX);
-	msg_engine_new_put(&body, &m);
-	ipc_pack(&packed, MSG_ENGINE_NEW, 0, buf_view(&body));
-	if (buf_check(&packed) == 0 &&
-		ipc_write(sv->api_edge, buf_view(&packed), &edge, 1, &err) == 0)
-		return;
-	log_line("the api does not take its new edge: %s", err.text);
-	child_kill(&sv->api);
+	close_kept(&s->mine);
+	close_kept(&s->theirs);
+	close_kept(&s->again);
+	for (size_t i = 0; i < PAIR_MAX; i++) {
+		close_kept(&s->own[i]);
+		close_kept(&s->other[i]);
+	}
 }
 
-/* ---- engine ---- */
+#define auto_starting __attribute__((cleanup(starting_done)))
+
+static void
+starting_init(struct starting *s)
+{
+	*s = (struct starting){.mine = -1, .theirs = -1, .again = -1};
+	for (size_t i = 0; i < START_FDS; i++)
+		s->fds[i] = -1;
+	for (size_t i = 0; i < PAIR_MAX; i++)
+		s->own[i] = s->other[i] = -1;
+}
+
+static void
+starting_give(struct starting *s, int number, int fd)
+{
+	size_t i = (size_t)(number - FIRST_FD);
+
+	must(i < START_FDS);
+	s->fds[i] = fd;
+	if (s->nfds <= i)
+		s->nfds = i + 1;
+}
 
 static int
-engine_start(struct child *c, struct err *err)
+starting_reopen(struct starting *s, int fd)
 {
-	struct supervisor *sv = c->owner;
-	auto_fd int mine = -1, theirs = -1, api = take_fd(&sv->engine_api), other = -1;
-	int pair[2];
-	int r = ipc_pair(pair, err);
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	s->again = open(path, O_RDONLY | O_CLOEXEC);
+	return s->again;
+}
+
+static int
+starting_check(const struct starting *s, struct err *err)
+{
+	for (size_t i = 0; i < s->nfds; i++)
+		if (s->fds[i] < 0)
+			return err_set(err, -EBADF, "there is no descriptor for number %zu",
+				i + FIRST_FD);
+	return 0;
+}
+
+/* Which end of this pair is this member: 0, 1, or -1. */
+static int
+pair_end(size_t pair, enum member_id id)
+{
+	if (pairs[pair].member[0] == id)
+		return 0;
+	return pairs[pair].member[1] == id ? 1 : -1;
+}
+
+/* The edge to us, and for each pair the end that waited, or one of a new pair. */
+static int
+edges_make(struct member *m, struct starting *s, struct err *err)
+{
+	int both[2];
+	int r = ipc_pair(both, err);
 
 	if (r < 0)
 		return r;
-	mine = pair[0];
-	theirs = pair[1];
-	if (api < 0) {
-		r = ipc_pair(pair, err);
-		if (r < 0)
-			return r;
-		api = pair[0];
-		other = pair[1];
+	s->mine = both[0];
+	s->theirs = both[1];
+	starting_give(s, members[m->id].supervisor, s->theirs);
+	for (size_t i = 0; i < PAIR_MAX; i++) {
+		int end = pair_end(i, m->id);
+
+		if (end < 0)
+			continue;
+		s->own[i] = take_fd(&m->waiting[i]);
+		if (s->own[i] < 0) {
+			r = ipc_pair(both, err);
+			if (r < 0)
+				return r;
+			s->own[i] = both[0];
+			s->other[i] = both[1];
+		}
+		starting_give(s, pairs[i].fd[end], s->own[i]);
 	}
-	const int fds[] = {[FD_ENGINE_SUPERVISOR - 3] = theirs,
-		[FD_ENGINE_API - 3] = api,
-		[FD_ENGINE_STATE - 3] = sv->state};
-	const struct program_start start = {.path = sv->programs.path[PROGRAM_ENGINE],
-		.uid = sv->settings.engine_uid,
-		.fds = fds,
-		.nfds = ARRAY_LEN(fds)};
+	return 0;
+}
+
+bool
+member_tell(struct member *m, enum msg_type type, struct view body, int fd)
+{
+	auto_buf struct buf packed;
+	struct err err = {0};
+
+	buf_init(&packed, IPC_MAX);
+	ipc_pack(&packed, type, 0, body);
+	if (buf_check(&packed) == 0 &&
+		ipc_write(m->edge, buf_view(&packed), &fd, fd >= 0, &err) == 0)
+		return true;
+	log_line("the %s does not take what it is told: %s", members[m->id].noun, err.text);
+	child_kill(&m->child);
+	return false;
+}
+
+/* Hands the other ends of new pairs over. Messages with an end have no body. */
+static void
+edges_tell(struct supervisor *sv, struct member *m, struct starting *s)
+{
+	for (size_t i = 0; i < PAIR_MAX; i++) {
+		int end = pair_end(i, m->id);
+		struct member *other;
+		enum msg_type told;
+
+		if (end < 0 || s->other[i] < 0)
+			continue;
+		other = &sv->members[pairs[i].member[!end]];
+		told = pairs[i].told[!end];
+		if (other->id == MEMBER_ENGINE && sv->engine_peer != NULL)
+			ipc_peer_send(sv->engine_peer, told, 0, view_of(NULL, 0), &s->other[i], 1);
+		else if (other->id != MEMBER_ENGINE && other->edge >= 0)
+			(void)member_tell(other, told, view_of(NULL, 0),
+				s->other[i]); /* one that fails is started anew */
+		else
+			other->waiting[i] = take_fd(&s->other[i]);
+	}
+}
+
+/* The first words to one that runs now. */
+static int
+greet(struct supervisor *sv, struct member *m, struct starting *s, struct err *err)
+{
+	if (m->id == MEMBER_ENGINE)
+		return serve_engine(sv, take_fd(&s->mine), err);
+	m->edge = take_fd(&s->mine);
+	if (m->id == MEMBER_BROKER)
+		broker_greet(sv, m);
+	if (m->id == MEMBER_DIALER) {
+		struct msg_dialer_begin begin = {0};
+		auto_buf struct buf body;
+
+		memcpy(begin.resolvers, sv->settings.resolvers, sizeof(begin.resolvers));
+		buf_init(&body, IPC_MAX);
+		msg_dialer_begin_put(&body, &begin);
+		(void)member_tell(m, MSG_DIALER_BEGIN, buf_view(&body), -1); /* as above */
+	}
+	return 0;
+}
+
+static int
+member_start(struct child *c, struct err *err)
+{
+	struct member *m = container_of(c, struct member, child);
+	struct supervisor *sv = c->owner;
+	auto_starting struct starting s;
+	char address[96] = "none";
+	int r;
+
+	starting_init(&s);
+	r = m->id == MEMBER_BROKER ? broker_prepare(sv, err) : 0;
+	if (r == 0)
+		r = edges_make(m, &s, err);
+	if (r < 0)
+		return r;
+#define GIVEN(NAME, DESCRIPTOR, what)    \
+	if (m->id == MEMBER_##NAME)      \
+		starting_give(&s, FD_##NAME##_##DESCRIPTOR, what);
+#include "supervisor/rooms.def"
+#undef GIVEN
+	r = starting_check(&s, err);
+	if (r < 0)
+		return r;
+	if (sv->settings.tcp_address[0] != '\0')
+		(void)snprintf(address, sizeof(address), "%s:%u", sv->settings.tcp_address,
+			sv->settings.tcp_port);
+	const struct program_start start = {.path = sv->programs.path[members[m->id].program],
+		.argument = m->id == MEMBER_API ? address : NULL,
+		.uid = *(const uint32_t *)(const void *)((const char *)&sv->settings +
+							  members[m->id].uid_at),
+		.fds = s.fds,
+		.nfds = s.nfds};
 
 	c->pid = program_start(&start, &c->pidfd, err);
 	if (c->pid < 0)
 		return (int)c->pid;
-	r = serve_engine(sv, take_fd(&mine), err);
+	r = greet(sv, m, &s, err);
 	if (r < 0) {
 		program_end(&c->pidfd);
 		return r;
 	}
-	if (other >= 0 && sv->api.pidfd >= 0)
-		api_tell(sv, other);
-	else if (other >= 0)
-		sv->api_engine = take_fd(&other);
+	edges_tell(sv, m, &s);
 	return 0;
 }
 
 static void
-engine_ended(struct child *c)
+member_ended(struct child *c)
 {
+	struct member *m = container_of(c, struct member, child);
 	struct supervisor *sv = c->owner;
 
-	close_kept(&sv->api_engine);
-	serve_engine_lost(sv);
-}
+	close_kept(&m->edge);
+	/* Ends for others of pairs that it was to have: they get new ones. */
+	for (size_t i = 0; i < PAIR_MAX; i++) {
+		int end = pair_end(i, m->id);
 
-/* ---- api ---- */
-
-static int
-api_start(struct child *c, struct err *err)
-{
-	struct supervisor *sv = c->owner;
-	auto_fd int engine = take_fd(&sv->api_engine), other = -1, mine = -1, theirs = -1;
-	char address[96] = "none";
-	int pair[2];
-	int r = ipc_pair(pair, err);
-
-	if (r < 0)
-		return r;
-	mine = pair[0];
-	theirs = pair[1];
-	if (engine < 0) {
-		r = ipc_pair(pair, err);
-		if (r < 0)
-			return r;
-		engine = pair[0];
-		other = pair[1];
+		if (end >= 0)
+			close_kept(&sv->members[pairs[i].member[!end]].waiting[i]);
 	}
-	if (sv->settings.tcp_address[0] != '\0')
-		(void)snprintf(address, sizeof(address), "%s:%u", sv->settings.tcp_address,
-			sv->settings.tcp_port);
-	const int fds[] = {[FD_API_ENGINE - 3] = engine,
-		[FD_API_LOCAL - 3] = sv->local,
-		[FD_API_SUPERVISOR - 3] = theirs};
-	const struct program_start start = {.path = sv->programs.path[PROGRAM_API],
-		.argument = address,
-		.uid = sv->settings.api_uid,
-		.fds = fds,
-		.nfds = ARRAY_LEN(fds)};
-
-	c->pid = program_start(&start, &c->pidfd, err);
-	if (c->pid < 0)
-		return (int)c->pid;
-	sv->api_edge = take_fd(&mine);
-	if (other >= 0 && sv->engine_peer != NULL)
-		IPC_SEND_FD(sv->engine_peer, 0, API_EDGE, api_edge, other, {0});
-	else if (other >= 0)
-		sv->engine_api = take_fd(&other);
-	return 0;
-}
-
-static void
-api_ended(struct child *c)
-{
-	struct supervisor *sv = c->owner;
-
-	close_kept(&sv->engine_api);
-	close_kept(&sv->api_edge);
+	if (m->id == MEMBER_ENGINE)
+		serve_engine_lost(sv);
 }
 
 void
 rooms_init(struct supervisor *sv)
 {
-	sv->engine = (struct child){.noun = "engine",
-		.loop = sv->loop,
-		.start = engine_start,
-		.ended = engine_ended,
-		.owner = sv};
-	sv->api = (struct child){.noun = "api",
-		.loop = sv->loop,
-		.start = api_start,
-		.ended = api_ended,
-		.owner = sv};
-	child_init(&sv->engine);
-	child_init(&sv->api);
+	for (enum member_id i = 0; i < MEMBER_MAX; i++) {
+		struct member *m = &sv->members[i];
+
+		*m = (struct member){.id = i,
+			.edge = -1,
+			.child = {.noun = members[i].noun,
+				.loop = sv->loop,
+				.start = member_start,
+				.ended = member_ended,
+				.owner = sv}};
+		for (size_t k = 0; k < PAIR_MAX; k++)
+			m->waiting[k] = -1;
+		child_init(&m->child);
+	}
 }
 
 void
+rooms_begin(struct supervisor *sv)
+{
+	for (size_t i = 0; i < MEMBER_MAX; i++)
+		if (sv->programs.path[members[i].program] != NULL)
+			child_begin(&sv->members[i].child);
+}
+
+void
+rooms_stopping(struct supervisor *sv)
+{
+	for (size_t i = 0; i < MEMBER_MAX; i++)
+		sv->members[i].child.stopping = true;
+}
+
+void
+rooms_renew(struct supervisor *sv)
+{
+	child_end(&sv->members[MEMBER_ENGINE].child);
+	child_end(&sv->members[MEMBER_BROKER].child);
+	child_end(&sv->members[MEMBER_DIALER].child);
+}
+
+/* From the api down, so that nobody asks one that is gone. */
+void
 rooms_end(struct supervisor *sv)
 {
-	child_stop(&sv->api);
-	child_stop(&sv->engine);
+	for (size_t i = MEMBER_MAX; i-- > 0;)
+		child_stop(&sv->members[i].child);
 	ipc_peer_close(sv->engine_peer);
 	sv->engine_peer = NULL;
-	close_kept(&sv->engine_api);
-	close_kept(&sv->api_engine);
-	close_kept(&sv->api_edge);
+	for (size_t i = 0; i < MEMBER_MAX; i++) {
+		close_kept(&sv->members[i].edge);
+		for (size_t k = 0; k < PAIR_MAX; k++)
+			close_kept(&sv->members[i].waiting[k]);
+	}
 }

@@ -1,11 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Engine and api as they hang together: who gets which end of which edge when either is started. */
+/* The processes beside us as they hang together: who gets which end of which edge when one is started. Tables: rooms.def. */
 #pragma once
 
-#include "supervisor/supervisor.h"
+#include "supervisor/child.h"
 
-/* Sets both up; child_begin() starts them. */
+#include "lib/base/view.h"
+#include "proto_gen.h"
+
+enum member_id {
+#define MEMBER(NAME, name) MEMBER_##NAME,
+#include "supervisor/rooms.def"
+#undef MEMBER
+	MEMBER_MAX
+};
+
+enum pair {
+#define PAIR(ONE, one_told, OTHER, other_told) PAIR_##ONE##_##OTHER,
+#include "supervisor/rooms.def"
+#undef PAIR
+	PAIR_MAX
+};
+
+struct member {
+	enum member_id id;
+	struct child child;
+	int edge; /* owned: our end of its edge, only written; -1. That of the engine is a peer, see serve.c */
+	int waiting[PAIR_MAX]; /* owned: ends of pairs that wait for it; -1 */
+};
+
+struct supervisor;
+
+/* Sets them up; rooms_begin() starts them, rooms_end() ends them and closes what waited for them. */
 void rooms_init(struct supervisor *sv);
-
-/* Ends both and closes what waited for them. */
+void rooms_begin(struct supervisor *sv);
 void rooms_end(struct supervisor *sv);
+
+/* None that ends is started again. */
+void rooms_stopping(struct supervisor *sv);
+
+/* Ends in order those that hold a catalogue; the next ones start with what is there now. */
+void rooms_renew(struct supervisor *sv);
+
+/* A message on an edge that is only written, with a descriptor or -1. A process that does not read is started anew: false. */
+bool member_tell(struct member *m, enum msg_type type, struct view body, int fd);

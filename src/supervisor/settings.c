@@ -1,93 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The configuration, from the compiler's mouth; part of start.h. The compiler is a short-lived confined process that
- * reads the file by descriptor; from it only typed messages are believed, and a range check of ours.
- */
+/* The configuration, from the compiler's mouth (compile.h), and a range check of ours; part of start.h. */
 #include "supervisor/start.h"
 
-#include "lib/base/clock.h"
-#include "lib/base/log.h"
 #include "supervisor/limits.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <sys/socket.h>
-
-struct compiling {
-	const char *file;
-	struct settings settings;
-	bool got, ended;
-	uint32_t faults;
-};
-
-static int
-on_message(struct compiling *c, const struct ipc_msg *in, struct err *err)
-{
-	struct msg_config_settings settings;
-	struct msg_config_fault fault;
-	struct msg_config_end end;
-	int r;
-
-	if (in->type == MSG_CONFIG_FAULT) {
-		r = msg_config_fault_get(in->body, &fault, err);
-		if (r == 0)
-			log_line("%s:%u:%u: %s", c->file, fault.line, fault.column, fault.text);
-		return r;
-	}
-	if (in->type == MSG_CONFIG_SETTINGS) {
-		if (c->got)
-			return err_set(
-				err, -EPROTO, "the configuration compiler told the settings twice");
-		r = msg_config_settings_get(in->body, &settings, err);
-		if (r == 0) {
-			c->settings = settings.settings;
-			c->got = true;
-		}
-		return r;
-	}
-	r = msg_config_end_get(in->body, &end, err);
-	if (r == 0) {
-		c->faults = end.faults;
-		c->ended = true;
-	}
-	return r;
-}
-
-static int
-listen_to(int fd, struct compiling *c, struct err *err)
-{
-	size_t n = ipc_room_bytes(EDGE_CONFIG_SUPERVISOR, ROOM_CONFIG);
-	auto_free uint8_t *room = malloc(n);
-	uint64_t until = clock_mono_ms() + LIMIT_CONFIG_MS;
-
-	if (room == NULL)
-		return err_set(err, -ENOMEM, "no memory");
-	while (!c->ended) {
-		struct pollfd p = {.fd = fd, .events = POLLIN};
-		uint64_t now = clock_mono_ms();
-		struct ipc_msg in;
-		int r;
-
-		if (now >= until)
-			return err_set(err, -ETIMEDOUT,
-				"the configuration compiler does not come to an end");
-		(void)poll(&p, 1, (int)(until - now)); /* an interruption is another turn */
-		r = ipc_read(fd, EDGE_CONFIG_SUPERVISOR, ROOM_CONFIG, room, n, &in, err);
-		if (r == -EAGAIN)
-			continue;
-		if (r == -EPIPE)
-			return err_set(
-				err, r, "the configuration compiler ended before it was done");
-		if (r == 0) {
-			r = on_message(c, &in, err);
-			ipc_msg_done(&in);
-		}
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
 
 /* The compiler has checked all of it; these are the ones that could hurt the host. */
 static int
@@ -119,36 +37,20 @@ settings_check(const struct settings *s, struct err *err)
 int
 start_config(struct supervisor *sv, const char *file, struct err *err)
 {
-	struct compiling c = {.file = file == NULL ? "defaults" : file};
+	const char *name = file == NULL ? "defaults" : file;
 	auto_fd int input = open(
 		file == NULL ? "/dev/null" : file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	auto_fd int mine = -1, theirs = -1;
-	int pair[2], pidfd = -1, r;
-	pid_t pid;
+	struct compile c;
+	int r;
 
 	if (input < 0)
-		return err_errno(err, "the configuration file %s", c.file);
-	r = ipc_pair(pair, err);
-	if (r < 0)
-		return r;
-	mine = pair[0];
-	theirs = pair[1];
-	const int fds[] = {[FD_CONFIG_INPUT - 3] = input, [FD_CONFIG_SUPERVISOR - 3] = theirs};
-	const struct program_start start = {
-		.path = sv->programs.path[PROGRAM_CONFIG], .fds = fds, .nfds = ARRAY_LEN(fds)};
-
-	pid = program_start(&start, &pidfd, err);
-	if (pid < 0)
-		return (int)pid;
-	(void)close(take_fd(&theirs)); /* so that its end is seen */
-	r = listen_to(mine, &c, err);
-	program_end(&pidfd);
-	if (r < 0)
-		return r;
-	if (c.faults != 0 || !c.got)
-		return err_set(
-			err, -EINVAL, "the configuration %s has %u faults", c.file, c.faults);
-	r = settings_check(&c.settings, err);
+		return err_errno(err, "the configuration file %s", name);
+	r = compile_begin(&c, &sv->programs, name, false, input, err);
+	if (r == 0)
+		r = compile_wait(&c, err);
+	compile_end(&c);
+	if (r == 0)
+		r = settings_check(&c.settings, err);
 	if (r == 0)
 		sv->settings = c.settings;
 	return r;

@@ -27,6 +27,31 @@
 
 enum { RUN_TRIES = 16 };
 
+static int
+opened_by_root(int fd, const char *path, struct err *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return err_errno(err, "%s", path);
+	if (st.st_uid != 0 || (st.st_mode & 022) != 0)
+		return err_set(err, -EPERM,
+			"%s must belong to root, and nobody else may write to it", path);
+	return 0;
+}
+
+int
+root_dir_open(const char *path, struct err *err)
+{
+	auto_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int r;
+
+	if (fd < 0)
+		return err_errno(err, "%s", path);
+	r = opened_by_root(fd, path, err);
+	return r < 0 ? r : take_fd(&fd);
+}
+
 /*
  * All missing parts of the path; the last one opened. It must be root's, and nobody else may write to it. *ret_made:
  * the last one was not there.
@@ -36,8 +61,7 @@ dir_make(const char *path, bool *ret_made, struct err *err)
 {
 	bool made = false;
 	char part[256];
-	auto_fd int fd = -1;
-	struct stat st;
+	int fd;
 
 	for (size_t n = 1; n <= strlen(path); n++) {
 		if (path[n] != '/' && path[n] != '\0')
@@ -47,14 +71,10 @@ dir_make(const char *path, bool *ret_made, struct err *err)
 		if (!made && errno != EEXIST)
 			return err_errno(err, "%s", part);
 	}
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_errno(err, "%s", path);
-	if (st.st_uid != 0 || (st.st_mode & 022) != 0)
-		return err_set(err, -EPERM,
-			"%s must belong to root, and nobody else may write to it", path);
-	*ret_made = made;
-	return take_fd(&fd);
+	fd = root_dir_open(path, err);
+	if (fd >= 0)
+		*ret_made = made;
+	return fd;
 }
 
 static int
@@ -177,9 +197,15 @@ start_dirs(struct supervisor *sv, struct err *err)
 	sv->templates_dir = subdir_make(sv->state, "templates", 0, 0755, err);
 	if (sv->templates_dir < 0)
 		return sv->templates_dir;
+	sv->broker_state = subdir_make(sv->state, "broker", sv->settings.broker_uid, 0700, err);
+	if (sv->broker_state < 0)
+		return sv->broker_state;
 	sv->stage = subdir_make(sv->run, "stage", 0, 0700, err);
 	if (sv->stage < 0)
 		return sv->stage;
+	sv->empty = subdir_make(sv->run, "empty", 0, 0755, err);
+	if (sv->empty < 0)
+		return sv->empty;
 	r = local_listen(sv, err);
 	return r;
 }
@@ -435,11 +461,16 @@ start_undo(struct supervisor *sv)
 		stage_remove(sv);
 	if (sv->local >= 0)
 		(void)unlinkat(sv->run, "api.sock", 0);
+	if (sv->empty >= 0)
+		(void)unlinkat(sv->run, "empty", AT_REMOVEDIR);
 	if (sv->run_lock >= 0)
 		run_remove(sv);
 	/* The state directory's lock stays, as what it guards does. */
 	close_kept(&sv->local);
 	close_kept(&sv->stage);
+	close_kept(&sv->empty);
+	close_kept(&sv->trust);
+	close_kept(&sv->broker_state);
 	close_kept(&sv->run_lock);
 	close_kept(&sv->run);
 	close_kept(&sv->lock);

@@ -10,6 +10,9 @@
  */
 int start_config(struct supervisor *sv, const char *file, struct err *err) MUST_CHECK;
 
+/* A directory that belongs to root and that nobody else may write to. -ENOENT: there is none. */
+int root_dir_open(const char *path, struct err *err) MUST_CHECK;
+
 /* State and run directory, their locks, the local socket. */
 int start_dirs(struct supervisor *sv, struct err *err) MUST_CHECK;
 

@@ -4,7 +4,8 @@
 
 #include "lib/ipc/peer.h"
 #include "supervisor/cgroup.h"
-#include "supervisor/child.h"
+#include "supervisor/compile.h"
+#include "supervisor/room.h"
 #include "supervisor/sandbox.h"
 
 /* A sandbox that ended while no engine listened. */
@@ -35,17 +36,21 @@ struct supervisor {
 	struct templates templates;
 	struct sandboxes sandboxes;
 
-	struct child engine, api;
+	struct member members[MEMBER_MAX];
 	struct ipc_peer *engine_peer; /* owned; NULL while there is none */
-	int api_edge;                 /* owned: our end of SUPERVISOR_API, only written; -1 */
-	int engine_api,
-		api_engine; /* owned: ends of an API_ENGINE pair that wait for their process; -1 */
+
+	int operations, origins; /* owned: the compiled catalogue and its origins, sealed; -1 */
+	struct compile reload;   /* runs after SIGHUP */
+	ev_io reload_said;
+	ev_timer reload_late;
+	int empty;               /* owned: a directory with nothing in it, in the run directory; -1 */
+	int broker_state, trust; /* owned: directories; -1 */
 
 	struct link ended;          /* owned: of struct ended */
 	struct leftover *leftovers; /* owned */
 	size_t nleftovers;
 
-	ev_signal term, interrupt;
+	ev_signal term, interrupt, hangup;
 	ev_timer stop_timer;
 	uint64_t stop_ms;
 	bool stopping, engine_stopped;

@@ -94,7 +94,9 @@ rig_init(struct rig *r)
 		.listener = -1,
 		.link = -1,
 		.edge = -1,
-		.api = -1};
+		.api = -1,
+		.broker = -1,
+		.catalogue = -1};
 	assert_non_null(mkdtemp(r->dir));
 	assert_int_equal(chmod(r->dir, 0755), 0);
 	(void)snprintf(s->state_dir, sizeof(s->state_dir), "%s/state", r->dir);
@@ -102,9 +104,16 @@ rig_init(struct rig *r)
 	(void)snprintf(s->tcp_address, sizeof(s->tcp_address), "127.0.0.1");
 	s->tcp_port = 7421;
 	/* Several tests may run on a machine at a time. */
-	s->engine_uid = 100000 + (uint32_t)getpid() * 3;
+	s->engine_uid = 100000 + (uint32_t)getpid() * 5;
 	s->api_uid = s->engine_uid + 1;
-	s->relay_uid = s->engine_uid + 2;
+	s->broker_uid = s->engine_uid + 2;
+	s->dialer_uid = s->engine_uid + 3;
+	s->relay_uid = s->engine_uid + 4;
+	(void)snprintf(s->operations_dir, sizeof(s->operations_dir), "%s/operations", r->dir);
+	(void)snprintf(s->secrets_dir, sizeof(s->secrets_dir), "%s/secrets", r->dir);
+	(void)snprintf(s->trust_dir, sizeof(s->trust_dir), "%s/trust", r->dir);
+	(void)snprintf(s->origin, sizeof(s->origin), "test.local/audit");
+	(void)snprintf(s->resolvers[0], sizeof(s->resolvers[0]), "127.0.0.1:5300");
 	s->sandbox_uid_base = 2000000000 + (uint32_t)getpid() % 100 * 20000000;
 	s->sandbox_uid_slots = 300;
 	s->max_sandboxes = 256;
@@ -137,6 +146,8 @@ engine_forget(struct rig *r)
 	close_kept(&r->link);
 	close_kept(&r->edge);
 	close_kept(&r->api);
+	close_kept(&r->broker);
+	close_kept(&r->catalogue);
 }
 
 static pid_t
@@ -335,9 +346,43 @@ rig_engine_accept(struct rig *r)
 	assert_int_equal(who.gid, r->settings.engine_uid);
 	r->engine_pid = who.pid;
 	assert_int_equal(pass_receive(r->link, fds, &n), 'e');
-	assert_int_equal(n, 2);
+	assert_int_equal(n, 4);
 	r->edge = fds[0];
 	r->api = fds[1];
+	r->broker = fds[2];
+	r->catalogue = fds[3];
+}
+
+void
+rig_broker_says(int edge, char *ret, size_t n)
+{
+	struct pollfd p = {.fd = edge, .events = POLLIN};
+	ssize_t got;
+
+	assert_int_equal(poll(&p, 1, 10000), 1);
+	got = recv(edge, ret, n - 1, 0);
+	assert_true(got > 0);
+	ret[got] = '\0';
+}
+
+void
+rig_operations(struct rig *r, const char *text)
+{
+	char path[300];
+	FILE *f;
+
+	make_dir(r->dir, "operations");
+	(void)snprintf(path, sizeof(path), "%s/operations/text", r->dir);
+	(void)unlink(path);
+	if (text == NULL) {
+		(void)snprintf(path, sizeof(path), "%s/operations", r->dir);
+		assert_int_equal(rmdir(path), 0);
+		return;
+	}
+	f = fopen(path, "we");
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
 }
 
 bool

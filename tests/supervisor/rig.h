@@ -17,7 +17,9 @@ struct rig {
 	int link;     /* to the stand-in engine process; closing it ends that */
 	pid_t engine_pid;
 	int edge; /* ENGINE_SUPERVISOR */
-	int api;  /* API_ENGINE */
+	int api;       /* API_ENGINE */
+	int broker;    /* ENGINE_BROKER */
+	int catalogue; /* the compiled operations */
 	uint8_t *room;
 	uint64_t tag;
 	char tags[32][16]; /* of the supervisors that ran: names of their control groups */
@@ -41,6 +43,12 @@ void rig_done(struct rig *r);
 
 /* Starts the supervisor; waits for its engine's call. `extra`: more arguments, NULL-terminated, may be NULL. */
 void rig_start(struct rig *r);
+
+/* The directory of operations has this text for the stand-in compiler; NULL: there is no such directory. */
+void rig_operations(struct rig *r, const char *text);
+
+/* The next text that the stand-in broker says on its edge to the engine. */
+void rig_broker_says(int edge, char *ret, size_t n);
 
 /* Starts it and returns its exit status, for starts that must fail. */
 int rig_start_fails(struct rig *r, const char *config_text);

@@ -14,7 +14,8 @@
 int
 main(void)
 {
-	const int fds[] = {FD_ENGINE_SUPERVISOR, FD_ENGINE_API};
+	const int fds[] = {
+		FD_ENGINE_SUPERVISOR, FD_ENGINE_API, FD_ENGINE_BROKER, FD_ENGINE_CATALOGUE};
 	struct sockaddr_un at = {.sun_family = AF_UNIX};
 	int sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	char byte;
@@ -22,10 +23,12 @@ main(void)
 	(void)snprintf(at.sun_path, sizeof(at.sun_path), "/proc/self/fd/%d/engine/test.sock",
 		FD_ENGINE_STATE);
 	if (connect(sock, (struct sockaddr *)&at, sizeof(at)) < 0 ||
-		pass_send(sock, 'e', fds, 2) < 0)
+		pass_send(sock, 'e', fds, 4) < 0)
 		return 1;
 	(void)close(FD_ENGINE_SUPERVISOR); /* the test has them now */
 	(void)close(FD_ENGINE_API);
+	(void)close(FD_ENGINE_BROKER);
+	(void)close(FD_ENGINE_CATALOGUE);
 	(void)!read(sock, &byte, 1);
 	return 3;
 }

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stands in for demilune-dialer: says what it was given on every edge to the broker that it gets. */
+#include "lib/base/attr.h"
+#include "lib/ipc/datagram.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+static char text[256];
+
+static int
+tell(int broker)
+{
+	return send(broker, text, strlen(text), MSG_NOSIGNAL) < 0 ? -1 : 0;
+}
+
+int
+main(void)
+{
+	static uint8_t room[4096];
+	char origins[64] = "";
+	int broker = FD_DIALER_BROKER;
+	struct err err;
+
+	if (read(FD_DIALER_ORIGINS, origins, sizeof(origins) - 1) < 0)
+		return 1;
+	for (;;) {
+		struct pollfd p = {.fd = FD_DIALER_SUPERVISOR, .events = POLLIN};
+		struct msg_dialer_begin begin;
+		struct ipc_msg m;
+
+		if (poll(&p, 1, -1) < 0 ||
+			ipc_read(FD_DIALER_SUPERVISOR, EDGE_SUPERVISOR_DIALER, ROOM_SUPERVISOR,
+				room, sizeof(room), &m, &err) < 0)
+			return 2;
+		if (m.type == MSG_DIALER_BEGIN) {
+			if (msg_dialer_begin_get(m.body, &begin, &err) < 0)
+				return 3;
+			(void)snprintf(text, sizeof(text), "dialer uid=%d resolver=%s origins=%s",
+				(int)getuid(), begin.resolvers[0], origins);
+		} else {
+			(void)close(broker); /* of a broker that is gone */
+			broker = ipc_msg_take(&m, 0);
+		}
+		if (tell(broker) < 0)
+			return 4;
+	}
+}
