@@ -40,7 +40,8 @@ broker_prepare(struct supervisor *sv, struct err *err)
 static bool
 name_ok(const char *name)
 {
-	size_t n = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
+	size_t n = strspn(
+		name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
 
 	return n >= 1 && n < 64 && name[n] == '\0';
 }
@@ -56,7 +57,8 @@ secret_open(int dir, const char *name, uint32_t broker_uid, const char **ret_why
 	struct stat st;
 
 	if (!name_ok(name)) {
-		*ret_why = "its name is not 1 to 63 of letters, digits, '.', '_' and '-': rename it";
+		*ret_why =
+			"its name is not 1 to 63 of letters, digits, '.', '_' and '-': rename it";
 		return -1;
 	}
 	/* Not blocking: the other end of a pipe is not waited for. */

@@ -103,8 +103,8 @@ reload_end(struct supervisor *sv, int r, const struct err *err)
 	if (r < 0) {
 		log_line("the operations stay as they are: %s", err->text);
 	} else {
-		log_line("%u operations and %u origins from now on", sv->reload.catalogue.operations,
-			sv->reload.catalogue.origins);
+		log_line("%u operations and %u origins from now on",
+			sv->reload.catalogue.operations, sv->reload.catalogue.origins);
 		take_over(sv);
 	}
 	compile_end(&sv->reload);

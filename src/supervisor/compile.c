@@ -113,8 +113,8 @@ on_message(struct compile *c, struct ipc_msg *in, struct err *err)
 			return r;
 		c->faults = end.faults;
 		if (end.faults != 0 || !c->told)
-			return err_set(
-				err, -EINVAL, "the configuration %s has %u faults", c->name, end.faults);
+			return err_set(err, -EINVAL, "the configuration %s has %u faults", c->name,
+				end.faults);
 		return 1;
 	}
 	if (in->type != answer || c->told)
@@ -134,8 +134,8 @@ compile_step(struct compile *c, struct err *err)
 {
 	for (;;) {
 		struct ipc_msg in;
-		int r = ipc_read(c->fd, EDGE_CONFIG_SUPERVISOR, ROOM_CONFIG, c->room,
-			c->room_bytes, &in, err);
+		int r = ipc_read(c->fd, EDGE_CONFIG_SUPERVISOR, ROOM_CONFIG, c->room, c->room_bytes,
+			&in, err);
 
 		if (r == -EAGAIN)
 			return 0;

@@ -17,7 +17,7 @@
 static const struct {
 	const char *noun;
 	enum program program;
-	size_t uid_at; /* in the settings */
+	size_t uid_at;  /* in the settings */
 	int supervisor; /* number of its edge to us */
 } members[MEMBER_MAX] = {
 #define MEMBER(NAME, name) \
@@ -32,9 +32,8 @@ static const struct {
 	int fd[2];
 	enum msg_type told[2];
 } pairs[PAIR_MAX] = {
-#define PAIR(ONE, one_told, OTHER, other_told)        \
-	{{MEMBER_##ONE, MEMBER_##OTHER},              \
-		{FD_##ONE##_##OTHER, FD_##OTHER##_##ONE}, \
+#define PAIR(ONE, one_told, OTHER, other_told)                                     \
+	{{MEMBER_##ONE, MEMBER_##OTHER}, {FD_##ONE##_##OTHER, FD_##OTHER##_##ONE}, \
 		{MSG_##one_told, MSG_##other_told}},
 #include "supervisor/rooms.def"
 #undef PAIR
@@ -109,8 +108,8 @@ starting_check(const struct starting *s, struct err *err)
 {
 	for (size_t i = 0; i < s->nfds; i++)
 		if (s->fds[i] < 0)
-			return err_set(err, -EBADF, "there is no descriptor for number %zu",
-				i + FIRST_FD);
+			return err_set(
+				err, -EBADF, "there is no descriptor for number %zu", i + FIRST_FD);
 	return 0;
 }
 
@@ -228,8 +227,8 @@ member_start(struct child *c, struct err *err)
 		r = edges_make(m, &s, err);
 	if (r < 0)
 		return r;
-#define GIVEN(NAME, DESCRIPTOR, what)    \
-	if (m->id == MEMBER_##NAME)      \
+#define GIVEN(NAME, DESCRIPTOR, what) \
+	if (m->id == MEMBER_##NAME)   \
 		starting_give(&s, FD_##NAME##_##DESCRIPTOR, what);
 #include "supervisor/rooms.def"
 #undef GIVEN
@@ -242,7 +241,7 @@ member_start(struct child *c, struct err *err)
 	const struct program_start start = {.path = sv->programs.path[members[m->id].program],
 		.argument = m->id == MEMBER_API ? address : NULL,
 		.uid = *(const uint32_t *)(const void *)((const char *)&sv->settings +
-							  members[m->id].uid_at),
+							 members[m->id].uid_at),
 		.fds = s.fds,
 		.nfds = s.nfds};
 

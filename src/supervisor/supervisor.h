@@ -43,7 +43,7 @@ struct supervisor {
 	struct compile reload;   /* runs after SIGHUP */
 	ev_io reload_said;
 	ev_timer reload_late;
-	int empty;               /* owned: a directory with nothing in it, in the run directory; -1 */
+	int empty; /* owned: a directory with nothing in it, in the run directory; -1 */
 	int broker_state, trust; /* owned: directories; -1 */
 
 	struct link ended;          /* owned: of struct ended */

@@ -16,7 +16,7 @@ struct rig {
 	int listener; /* where the stand-in engine calls */
 	int link;     /* to the stand-in engine process; closing it ends that */
 	pid_t engine_pid;
-	int edge; /* ENGINE_SUPERVISOR */
+	int edge;      /* ENGINE_SUPERVISOR */
 	int api;       /* API_ENGINE */
 	int broker;    /* ENGINE_BROKER */
 	int catalogue; /* the compiled operations */
