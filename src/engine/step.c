@@ -26,6 +26,12 @@ static const struct edge_row job_edges[] = {
 #undef STEP
 };
 
+static const struct edge_row proposal_edges[] = {
+#define STEP(s, e, n) {PROPOSAL_STATE_##s, PROPOSAL_##e, PROPOSAL_STATE_##n},
+#include "engine/proposal.fsm"
+#undef STEP
+};
+
 static const struct edge_row *
 find(const struct edge_row *rows, size_t n, unsigned state, unsigned event)
 {
@@ -69,5 +75,18 @@ job_next(enum job_reason state, enum job_reason event, enum job_reason *ret, str
 		return err_set(err, -EPROTO, "%s for a job that is %s", job_reason_text(event),
 			job_reason_text(state));
 	*ret = (enum job_reason)row->next;
+	return 0;
+}
+
+int
+proposal_next(enum proposal_state state, enum proposal_event event, enum proposal_state *ret,
+	struct err *err)
+{
+	const struct edge_row *row = find(proposal_edges, ARRAY_LEN(proposal_edges), state, event);
+
+	if (row == NULL)
+		return err_set(err, -EPROTO, "event %u for a proposal that is %s", (unsigned)event,
+			proposal_state_text(state));
+	*ret = (enum proposal_state)row->next;
 	return 0;
 }

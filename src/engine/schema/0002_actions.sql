@@ -68,7 +68,8 @@ CREATE TABLE proposal (
 
 CREATE INDEX proposal_by_task ON proposal (task, seq);
 CREATE INDEX proposal_by_tenant ON proposal (tenant, seq);
-CREATE INDEX proposal_open ON proposal (task) WHERE state IN ('proposed', 'pending', 'approved', 'dispatching');
+CREATE INDEX proposal_open ON proposal (task) WHERE state IN ('proposed', 'pending');
+CREATE INDEX proposal_pending ON proposal (tenant, seq) WHERE state = 'pending';
 CREATE INDEX proposal_decide ON proposal (decide_by_ms) WHERE state = 'pending';
 CREATE INDEX proposal_dispatch ON proposal (dispatch_by_ms) WHERE state = 'approved';
 CREATE UNIQUE INDEX proposal_once ON proposal (request) WHERE void = 0;

@@ -70,6 +70,52 @@ test_task(void **state)
 		}
 }
 
+#define P(name) PROPOSAL_STATE_##name
+
+/* Columns: SHOW FREE DENY APPROVE REJECT EXPIRE REVOKE SUPERSEDE DISPATCH SUCCEED FAIL LOSE SETTLE */
+static const int proposal_matrix[PROPOSAL_STATE_MAX][PROPOSAL_EVENT_MAX] = {
+	[P(PROPOSED)] = {P(PENDING), P(APPROVED), P(DENIED), NO, NO, NO, P(REVOKED), NO, NO, NO, NO,
+		NO, NO},
+	[P(PENDING)] = {NO, NO, NO, P(APPROVED), P(REJECTED), P(EXPIRED), P(REVOKED), P(SUPERSEDED),
+		NO, NO, NO, NO, NO},
+	[P(APPROVED)] = {NO, NO, NO, NO, NO, P(EXPIRED), P(REVOKED), P(SUPERSEDED), P(DISPATCHING),
+		NO, NO, NO, NO},
+	[P(DISPATCHING)] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, P(SUCCEEDED), P(FAILED), P(UNKNOWN),
+		NO},
+	[P(UNKNOWN)] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, P(SUCCEEDED), P(FAILED), NO, P(MANUAL)},
+#define FINAL                                                      \
+	{                                                          \
+		NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO \
+	}
+	[P(SUCCEEDED)] = FINAL,
+	[P(FAILED)] = FINAL,
+	[P(MANUAL)] = FINAL,
+	[P(DENIED)] = FINAL,
+	[P(REJECTED)] = FINAL,
+	[P(EXPIRED)] = FINAL,
+	[P(REVOKED)] = FINAL,
+	[P(SUPERSEDED)] = FINAL,
+#undef FINAL
+};
+
+static void
+test_proposal(void **state)
+{
+	struct err err;
+
+	(void)state;
+	for (unsigned s = 0; s < PROPOSAL_STATE_MAX; s++)
+		for (unsigned e = 0; e < PROPOSAL_EVENT_MAX; e++) {
+			enum proposal_state next = PROPOSAL_STATE_MAX;
+			int r = proposal_next(
+				(enum proposal_state)s, (enum proposal_event)e, &next, &err);
+
+			assert_int_equal(r == 0 ? (int)next : NO, proposal_matrix[s][e]);
+			assert_true(r < 0 || s == PROPOSAL_STATE_PROPOSED ||
+				    s == PROPOSAL_STATE_PENDING || next != PROPOSAL_STATE_APPROVED);
+		}
+}
+
 /* A job ends once, for any reason but `running`. */
 static void
 test_job(void **state)
@@ -119,6 +165,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sandbox),
 		cmocka_unit_test(test_task),
+		cmocka_unit_test(test_proposal),
 		cmocka_unit_test(test_job),
 		cmocka_unit_test(test_rows),
 	};
