@@ -17,8 +17,7 @@ struct proposal_record {
 		provider_account, requester, task, tenant;
 	struct view method, url, content_type, body;
 	struct view arguments, facts, provenance; /* canonical objects */
-	struct view defaulted, roles,
-		where; /* writing: NUL-terminated strings; reading: canonical arrays */
+	struct view defaulted, roles, where;      /* NUL-terminated strings, one after the other */
 	enum effect effect;
 	uint64_t issued_ms, decide_by_ms, dispatch_within_ms, epoch;
 	uint32_t quorum;
@@ -27,7 +26,10 @@ struct proposal_record {
 };
 int proposal_record_write(
 	const struct proposal_record *r, struct buf *out, struct err *err) MUST_CHECK;
-/* Text with escapes (body, url) is unescaped into `room`, which must outlive *ret. */
+/*
+ * Text with escapes and the three lists are written into `room`, which must outlive *ret, be added to by nobody meanwhile, and have a maximum
+ * of at least its length and bytes.n. Writing what was read gives the same bytes.
+ */
 int proposal_record_read(struct view bytes, struct buf *room, struct proposal_record *ret,
 	struct err *err) MUST_CHECK;
 void proposal_digest(struct view bytes, uint8_t ret[static SHA256_BYTES]);

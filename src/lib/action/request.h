@@ -25,7 +25,7 @@ struct request {
 };
 void request_done(struct request *r);
 
-/* The request with the effect. -EINVAL: a value that a path or body cannot hold ("" or "." as a segment, too large). */
+/* The request with the effect. -EINVAL: a value that a path or body cannot hold ("", ".", ".." or a slash in a segment, too large). */
 int request_render(const struct operation *op, const struct request_values *v, struct request *ret,
 	struct err *err) MUST_CHECK;
 /* The read of `verify`, and the look-up of an execution by key or reference. */
@@ -33,6 +33,18 @@ int request_render_verify(const struct operation *op, const struct request_value
 	struct request *ret, struct err *err) MUST_CHECK;
 int request_render_lookup(const struct operation *op, const struct request_values *v,
 	struct request *ret, struct err *err) MUST_CHECK;
+
+/*
+ * How the answer of a look-up is read: `list` (empty = the answer itself) leads to the entries, `field` of an entry says its state, one of
+ * `succeeded` or `failed` (canonical arrays of strings; failed may be empty). Any other state is not known yet. False: no look-up.
+ */
+struct lookup_rule {
+	struct view list, field;
+	struct view succeeded, failed;
+};
+bool request_lookup_rule(const struct operation *op, struct lookup_rule *ret);
+/* Is the text (of a JSON string, without quotation marks in it) one of these words. */
+bool lookup_rule_has(struct view words, struct view text);
 
 /* The derived key: nothing in it can rotate. epoch and index are numbers, ret gets a NUL. */
 struct id;

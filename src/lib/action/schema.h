@@ -21,5 +21,12 @@ int schema_apply(const struct operation *op, struct view arguments, struct buf *
 /* The amount of arguments that schema_apply made; 0 when the operation has none. */
 int64_t schema_amount(const struct operation *op, struct view arguments);
 
-/* May this go into a record and before a person as an identifier: NFC, no control, format, bidi or private character. */
+/*
+ * May this go into a record and before a person as an identifier: NFC, no blank, control, format, bidi or private character. Decided without
+ * a Unicode library by a list of letters that are in NFC whatever stands beside them; everything else is refused, never rewritten
+ * (two spellings of one name would be two digests, or one name for two). Scripts that need combining marks are therefore refused.
+ */
 bool identifier_ok(struct view v);
+
+/* What a parameter with `identifier` and without a pattern may have: U+0021..U+007E. */
+bool identifier_ascii(struct view v);
