@@ -14,6 +14,8 @@ enum {
 	APPROVERS_BYTES_MAX = 262144,
 	APPROVERS_MAX = 256, /* lines, comments too */
 	APPROVER_LINE_MAX = 4096,
+	APPROVER_WORD_MAX = 63, /* operations and arguments */
+	APPROVER_PRINCIPAL_MAX = 96,
 	APPROVER_NAME_MAX = 63,  /* [a-z][a-z0-9._-]* */
 	APPROVER_LIST_MAX = 64,  /* entries of may=, role= and principal= */
 	APPROVER_LIMITS_MAX = 8, /* entries of up-to= */
