@@ -16,7 +16,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	unsigned told = 0;
-	const struct compile_sink sink = {.ctx = &told, .on_fault = count};
+	const struct document_sink sink = {.ctx = &told, .on_fault = count};
 	struct settings s;
 	struct err err = {0};
 	unsigned faults = compile(view_of(data, size), &s, &sink);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `demilune check CONFIG`: the configuration compiler that the daemon uses, run on a file. It is a process of its
- * own, so what it says is read as strictly as by the daemon.
+ * `demilune check CONFIG` and `demilune operation check FILE|DIR`: the configuration compiler that the daemon uses, run on a file or
+ * directory. It is a process of its own, so what it says is read as strictly as by the daemon.
  */
 #include "cli/answer.h"
 #include "cli/program.h"
@@ -22,11 +22,21 @@
 
 enum { CHECK_MS = 10000 };
 
+/* What is checked, and what was found. */
+struct check {
+	const char *file;     /* as it was named */
+	const char *argument; /* of the compiler; NULL: none */
+	bool directory;
+	unsigned faults;
+	uint32_t operations; /* compiled */
+};
+
 NORETURN static void
-child(const char *path, int input, int edge)
+child(const struct check *c, const char *path, int input, int edge)
 {
 	const int fds[] = {input, edge};
-	char *argv[] = {(char *)(uintptr_t)path, NULL}, *env[] = {NULL};
+	char *argv[] = {(char *)(uintptr_t)path, (char *)(uintptr_t)c->argument, NULL};
+	char *env[] = {NULL};
 	struct err err = {0};
 
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || fd_arrange(fds, ARRAY_LEN(fds), 3, &err) < 0)
@@ -36,38 +46,54 @@ child(const char *path, int input, int edge)
 }
 
 static void
-print_fault(const char *file, const struct msg_config_fault *m)
+print_fault(const struct check *c, const struct msg_config_fault *m)
 {
+	bool inside = c->directory && m->file[0] != '\0';
 	auto_buf struct buf safe;
 
-	buf_init(&safe, 4096);
+	buf_init(&safe, 8192);
+	if (inside) {
+		buf_add_byte(&safe, '/');
+		safe_add(&safe, view_str(m->file), 0);
+	}
+	buf_addf(&safe, ":%u:%u: ", m->line, m->column);
 	safe_add(&safe, view_str(m->text), 0);
-	(void)printf(
-		"%s:%u:%u: %.*s\n", file, m->line, m->column, (int)safe.n, (const char *)safe.p);
+	(void)printf("%s%.*s\n", c->file, (int)safe.n, (const char *)safe.p);
 }
 
 /* 1: nothing follows; 0; negative. */
 static int
-take_message(const char *file, const struct ipc_msg *m, struct err *err)
+take_message(struct check *c, const struct ipc_msg *m, struct err *err)
 {
 	struct msg_config_settings settings;
+	struct msg_config_catalogue catalogue;
 	struct msg_config_fault fault;
 	struct msg_config_end end;
 
 	if (m->type == MSG_CONFIG_FAULT && msg_config_fault_get(m->body, &fault, err) == 0) {
-		print_fault(file, &fault);
+		print_fault(c, &fault);
+		c->faults++;
 		return 0;
 	}
 	if (m->type == MSG_CONFIG_SETTINGS && msg_config_settings_get(m->body, &settings, err) == 0)
 		return 0;
-	if (m->type == MSG_CONFIG_END && msg_config_end_get(m->body, &end, err) == 0)
+	if (m->type == MSG_CONFIG_CATALOGUE &&
+		msg_config_catalogue_get(m->body, &catalogue, err) == 0) {
+		c->operations = catalogue.operations;
+		return 0;
+	}
+	if (m->type == MSG_CONFIG_END && msg_config_end_get(m->body, &end, err) == 0) {
+		if (end.faults > c->faults)
+			(void)printf("%s: %u more faults\n", c->file, end.faults - c->faults);
+		c->faults = end.faults;
 		return 1;
+	}
 	return err_set(err, -EBADMSG, "demilune-config says something that is not understood");
 }
 
 /* Until the end; faults are counted. */
 static int
-listen_to(int edge, const char *file, unsigned *ret_faults, struct err *err)
+listen_to(int edge, struct check *c, struct err *err)
 {
 	uint64_t deadline = clock_mono_ms() + CHECK_MS;
 	size_t room_n = ipc_room_bytes(EDGE_CONFIG_SUPERVISOR, ROOM_CONFIG);
@@ -88,34 +114,41 @@ listen_to(int edge, const char *file, unsigned *ret_faults, struct err *err)
 			continue;
 		if (r < 0)
 			return err_context(err, "demilune-config");
-		*ret_faults += m.type == MSG_CONFIG_FAULT;
-		r = take_message(file, &m, err);
+		r = take_message(c, &m, err);
 		ipc_msg_done(&m);
 		if (r != 0)
 			return r < 0 ? r : 0;
 	}
 }
 
-int
-verb_check(struct cli *cli, struct err *err)
+static int
+open_input(struct check *c, int *ret, struct err *err)
 {
-	const char *file = cli->args.rest[0];
+	int input auto_fd = open(c->file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	struct stat st;
+
+	if (input < 0 || fstat(input, &st) < 0)
+		return err_errno(err, "%.120s", c->file);
+	c->directory = S_ISDIR(st.st_mode);
+	if (!S_ISREG(st.st_mode) && (c->argument == NULL || !c->directory))
+		return err_set(err, -EINVAL, "%.120s is not a file", c->file);
+	*ret = take_fd(&input);
+	return 0;
+}
+
+static int
+check(struct check *c, struct err *err)
+{
 	char path[PROGRAM_PATH_MAX];
 	int input auto_fd = -1, ours auto_fd = -1, theirs auto_fd = -1;
-	unsigned faults = 0;
-	struct stat st;
 	int pair[2], status, r;
 	pid_t pid;
 
 	r = program_find(PROGRAM_CONFIG, path, err);
-	if (r < 0)
-		return r;
-	input = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (input < 0 || fstat(input, &st) < 0)
-		return err_errno(err, "%.120s", file);
-	if (!S_ISREG(st.st_mode))
-		return err_set(err, -EINVAL, "%.120s is not a file", file);
-	r = ipc_pair(pair, err);
+	if (r == 0)
+		r = open_input(c, &input, err);
+	if (r == 0)
+		r = ipc_pair(pair, err);
 	if (r < 0)
 		return r;
 	ours = pair[0];
@@ -124,17 +157,41 @@ verb_check(struct cli *cli, struct err *err)
 	if (pid < 0)
 		return err_errno(err, "cannot start demilune-config");
 	if (pid == 0)
-		child(path, input, theirs);
+		child(c, path, input, theirs);
 	(void)close(take_fd(&theirs));
-	r = listen_to(ours, file, &faults, err);
+	r = listen_to(ours, c, err);
 	if (r < 0)
 		(void)kill(pid, SIGKILL);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
+	return r;
+}
+
+int
+verb_check(struct cli *cli, struct err *err)
+{
+	struct check c = {.file = cli->args.rest[0]};
+	int r = check(&c, err);
+
 	if (r < 0)
 		return r;
-	if (faults == 0)
-		(void)printf("%s: no faults\n", file);
+	if (c.faults == 0)
+		(void)printf("%s: no faults\n", c.file);
 	r = answer_done(err);
-	return r != 0 ? r : faults != 0;
+	return r != 0 ? r : c.faults != 0;
+}
+
+int
+verb_operation_check(struct cli *cli, struct err *err)
+{
+	struct check c = {.file = cli->args.rest[0], .argument = "operations"};
+	int r = check(&c, err);
+
+	if (r < 0)
+		return r;
+	if (c.faults == 0)
+		(void)printf("%s: %u operation%s, no faults\n", c.file, c.operations,
+			c.operations == 1 ? "" : "s");
+	r = answer_done(err);
+	return r != 0 ? r : c.faults != 0;
 }

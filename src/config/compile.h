@@ -5,10 +5,5 @@
 #include "config/document.h"
 #include "proto_gen.h"
 
-struct compile_sink {
-	void *ctx;
-	void (*on_fault)(void *ctx, struct place at, const char *text);
-};
-
 /* Number of faults; *ret is complete when it is 0. */
-unsigned compile(struct view text, struct settings *ret, const struct compile_sink *sink);
+unsigned compile(struct view text, struct settings *ret, const struct document_sink *sink);

@@ -5,18 +5,19 @@
 #include <stdio.h>
 #include <yaml.h>
 
-enum { DEPTH_MAX = 4, PATH_MAX_BYTES = 128, KEYS_MAX = 256 };
+enum { KEY_BYTES_MAX = 128 };
 
 struct reader {
 	const struct document_sink *sink;
-	char path[PATH_MAX_BYTES];
-	size_t starts[DEPTH_MAX + 1]; /* length of the path before the key at this depth */
-	int depth;                    /* open mappings */
-	bool has_key;                 /* the next event is the value of path */
-	int skip;                     /* open containers inside something refused */
-	int documents;
-	char seen[KEYS_MAX][PATH_MAX_BYTES]; /* full paths, to find duplicates */
-	size_t nseen;
+	struct document *out; /* borrowed */
+	struct node *open[DOCUMENT_DEPTH_MAX];
+	struct node *tail[DOCUMENT_DEPTH_MAX]; /* last child of each */
+	unsigned children[DOCUMENT_DEPTH_MAX]; /* and their number */
+	unsigned depth;                        /* containers that are open */
+	struct node *keyed; /* waits for its value: the node was made when its key was read */
+	unsigned skip;      /* open containers inside something refused */
+	bool lose;          /* the next value belongs to a refused key */
+	unsigned documents, nodes, faults;
 };
 
 static struct place
@@ -28,96 +29,180 @@ place_of(yaml_mark_t mark)
 static void
 fault(struct reader *r, yaml_mark_t mark, const char *text)
 {
+	r->faults++;
 	r->sink->on_fault(r->sink->ctx, place_of(mark), text);
 }
 
-static bool
-seen_before(struct reader *r)
+/* NULL: no memory, told. The texts stand behind the node. */
+static struct node *
+node_new(struct reader *r, yaml_mark_t at, struct view key)
 {
-	for (size_t i = 0; i < r->nseen; i++)
-		if (strcmp(r->seen[i], r->path) == 0)
-			return true;
-	if (r->nseen < KEYS_MAX)
-		memcpy(r->seen[r->nseen++], r->path, sizeof(r->path));
+	struct node *n = r->nodes < DOCUMENT_NODES_MAX ? calloc(1, sizeof(*n) + key.n + 1) : NULL;
+
+	if (n == NULL) {
+		fault(r, at, "the file holds more values than can be read");
+		return NULL;
+	}
+	r->nodes++;
+	n->created = r->out->last;
+	r->out->last = n;
+	if (key.n > 0) {
+		memcpy(n + 1, key.p, key.n);
+		n->key = view_of(n + 1, key.n);
+	}
+	return n;
+}
+
+static bool
+inside(const struct reader *r, enum node_kind kind)
+{
+	return r->depth > 0 && r->open[r->depth - 1]->kind == kind;
+}
+
+static void
+append(struct reader *r, struct node *n)
+{
+	struct node **tail;
+
+	if (r->depth == 0) {
+		r->out->root = n;
+		return;
+	}
+	tail = &r->tail[r->depth - 1];
+	if (*tail == NULL)
+		r->open[r->depth - 1]->first = n;
+	else
+		(*tail)->next = n;
+	*tail = n;
+}
+
+/* The node of a value that begins at `at`; NULL when it is refused. */
+static struct node *
+value_begin(struct reader *r, enum node_kind kind, yaml_mark_t at)
+{
+	struct node *n = r->keyed;
+
+	if (r->lose) {
+		r->lose = false;
+		return NULL;
+	}
+	r->keyed = NULL;
+	if (n == NULL)
+		n = node_new(r, at, view_of(NULL, 0));
+	if (n == NULL)
+		return NULL;
+	if (r->depth > 0 && r->children[r->depth - 1]++ == DOCUMENT_CHILDREN_MAX) {
+		fault(r, at, "this list is longer than can be read");
+		return NULL;
+	}
+	if (r->depth > 0 && r->children[r->depth - 1] > DOCUMENT_CHILDREN_MAX)
+		return NULL;
+	n->kind = kind;
+	n->at = place_of(at);
+	append(r, n);
+	return n;
+}
+
+static bool
+key_known(const struct reader *r, struct view key)
+{
+	node_each(n, r->open[r->depth - 1]) if (view_eq(n->key, key)) return true;
 	return false;
 }
 
-/* Appends ".key" to the path. */
 static void
 read_key(struct reader *r, const yaml_event_t *e)
 {
 	struct view key = view_of(e->data.scalar.value, e->data.scalar.length);
-	size_t used = r->starts[r->depth];
+	struct node *n = NULL;
 
-	r->has_key = true;
-	if (key.n == 0 || view_has(key, '\0') || view_has(key, '.') ||
-		used + key.n + 2 > PATH_MAX_BYTES) {
+	if (key.n == 0 || key.n > KEY_BYTES_MAX || view_has(key, '\0'))
 		fault(r, e->start_mark, "this is not the name of an option");
-		(void)snprintf(r->path + used, PATH_MAX_BYTES - used, "?");
-		return;
-	}
-	(void)snprintf(r->path + used, PATH_MAX_BYTES - used, "%s%.*s", used == 0 ? "" : ".",
-		VIEW_ARGS(key));
-	if (seen_before(r))
+	else if (view_is(key, "<<"))
+		fault(r, e->start_mark, "merge keys are not used here; write the values out");
+	else if (key_known(r, key))
 		fault(r, e->start_mark, "this option stands twice in the file; keep one");
+	else
+		n = node_new(r, e->start_mark, key);
+	if (n != NULL)
+		n->key_at = place_of(e->start_mark);
+	r->keyed = n;
+	r->lose = n == NULL;
+}
+
+static void
+refuse_marks(
+	struct reader *r, const yaml_event_t *e, const yaml_char_t *anchor, const yaml_char_t *tag)
+{
+	if (anchor != NULL)
+		fault(r, e->start_mark, "anchors are not used here; write the value itself");
+	if (tag != NULL)
+		fault(r, e->start_mark, "tags are not used here; write the value alone");
+}
+
+static bool
+key_comes(const struct reader *r)
+{
+	return inside(r, NODE_MAPPING) && r->keyed == NULL && !r->lose;
 }
 
 static void
 on_scalar(struct reader *r, const yaml_event_t *e)
 {
-	if (e->data.scalar.anchor != NULL)
-		fault(r, e->start_mark, "anchors are not used here; write the value itself");
-	if (e->data.scalar.tag != NULL)
-		fault(r, e->start_mark, "tags are not used here; write the value alone");
-	if (r->depth == 0) {
-		/* An empty file reads as one empty scalar. */
-		if (e->data.scalar.length != 0)
-			fault(r, e->start_mark, "the file must be a list of `option: value` lines");
+	size_t n = e->data.scalar.length;
+	uint8_t *text;
+	struct node *node;
+
+	refuse_marks(r, e, e->data.scalar.anchor, e->data.scalar.tag);
+	/* An empty file reads as one empty scalar. */
+	if (r->depth == 0 && n == 0)
 		return;
-	}
-	if (!r->has_key) {
+	if (key_comes(r)) {
 		read_key(r, e);
 		return;
 	}
-	r->has_key = false;
-	r->sink->on_value(r->sink->ctx, r->path,
-		view_of(e->data.scalar.value, e->data.scalar.length), place_of(e->start_mark));
+	node = value_begin(r, NODE_SCALAR, e->start_mark);
+	if (node == NULL)
+		return;
+	node->plain = e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+	/* A node of its own holds the text: that of the value was made before its length was known. */
+	if (n > 0) {
+		struct node *holder = node_new(r, e->start_mark, view_of(e->data.scalar.value, n));
+
+		if (holder == NULL)
+			return;
+		text = (uint8_t *)(holder + 1);
+		node->text = view_of(text, n);
+	}
 }
 
 static void
-on_mapping_start(struct reader *r, const yaml_event_t *e)
+on_begin(struct reader *r, const yaml_event_t *e, enum node_kind kind)
 {
-	if (r->depth > 0 && !r->has_key) {
-		fault(r, e->start_mark, "a mapping cannot be the name of an option");
+	struct node *n;
+
+	if (key_comes(r)) {
+		fault(r, e->start_mark,
+			"this is not the name of an option; text that begins with { or [ must "
+			"stand in quotes");
+		r->lose = true;
 		r->skip = 1;
 		return;
 	}
-	if (r->depth == DEPTH_MAX) {
+	n = r->depth == DOCUMENT_DEPTH_MAX ? NULL : value_begin(r, kind, e->start_mark);
+	if (r->depth == DOCUMENT_DEPTH_MAX) {
 		fault(r, e->start_mark, "options are not nested so deep");
-		r->has_key = false;
+		r->keyed = NULL;
+	}
+	if (n == NULL) {
+		r->lose = false;
 		r->skip = 1;
 		return;
 	}
-	if (r->depth > 0)
-		r->sink->on_mapping(r->sink->ctx, r->path, place_of(e->start_mark));
-	r->has_key = false;
+	r->open[r->depth] = n;
+	r->tail[r->depth] = NULL;
+	r->children[r->depth] = 0;
 	r->depth++;
-	r->starts[r->depth] = r->depth == 1 ? 0 : strlen(r->path);
-}
-
-static void
-on_mapping_end(struct reader *r)
-{
-	r->path[r->starts[r->depth]] = '\0';
-	r->depth--;
-}
-
-static void
-refuse_container(struct reader *r, const yaml_event_t *e, const char *text)
-{
-	fault(r, e->start_mark, text);
-	r->has_key = false;
-	r->skip = 1;
 }
 
 /* false ends the reading. */
@@ -128,7 +213,8 @@ on_event(struct reader *r, const yaml_event_t *e)
 	bool ends = e->type == YAML_MAPPING_END_EVENT || e->type == YAML_SEQUENCE_END_EVENT;
 
 	if (r->skip > 0) {
-		r->skip += starts ? 1 : ends ? -1 : 0;
+		r->skip += starts ? 1U : 0U;
+		r->skip -= ends ? 1U : 0U;
 		return e->type != YAML_STREAM_END_EVENT;
 	}
 	switch (e->type) {
@@ -136,48 +222,52 @@ on_event(struct reader *r, const yaml_event_t *e)
 		on_scalar(r, e);
 		break;
 	case YAML_MAPPING_START_EVENT:
-		on_mapping_start(r, e);
-		break;
-	case YAML_MAPPING_END_EVENT:
-		on_mapping_end(r);
+		refuse_marks(r, e, e->data.mapping_start.anchor, e->data.mapping_start.tag);
+		on_begin(r, e, NODE_MAPPING);
 		break;
 	case YAML_SEQUENCE_START_EVENT:
-		refuse_container(r, e, "no option is a list");
+		refuse_marks(r, e, e->data.sequence_start.anchor, e->data.sequence_start.tag);
+		on_begin(r, e, NODE_SEQUENCE);
+		break;
+	case YAML_MAPPING_END_EVENT:
+	case YAML_SEQUENCE_END_EVENT:
+		r->depth--;
 		break;
 	case YAML_ALIAS_EVENT:
 		fault(r, e->start_mark, "aliases are not used here; write the value itself");
-		r->has_key = false;
+		r->lose = key_comes(r);
+		r->keyed = NULL;
 		break;
 	case YAML_DOCUMENT_START_EVENT:
-		if (r->documents++ > 0)
+		if (r->documents++ > 0) {
 			fault(r, e->start_mark, "the file must hold one document");
+			return false;
+		}
 		break;
 	case YAML_STREAM_END_EVENT:
 		return false;
 	case YAML_NO_EVENT:
 	case YAML_STREAM_START_EVENT:
 	case YAML_DOCUMENT_END_EVENT:
-	case YAML_SEQUENCE_END_EVENT:
 		break;
 	}
 	return true;
 }
 
-void
-document_read(struct view text, const struct document_sink *sink)
+unsigned
+document_read(struct view text, struct document *ret, const struct document_sink *sink)
 {
-	struct reader *r = calloc(1, sizeof(*r));
+	struct reader r = {.sink = sink, .out = ret};
 	yaml_parser_t parser;
 	bool more = true;
 
-	if (r == NULL || yaml_parser_initialize(&parser) == 0) {
-		free(r);
+	*ret = (struct document){.root = NULL};
+	if (yaml_parser_initialize(&parser) == 0) {
 		sink->on_fault(sink->ctx, (struct place){1, 1}, "no memory to read the file");
-		return;
+		return 1;
 	}
-	r->sink = sink;
 	yaml_parser_set_input_string(&parser, text.p, text.n);
-	while (more) {
+	while (more && r.nodes < DOCUMENT_NODES_MAX) {
 		yaml_event_t e;
 
 		if (yaml_parser_parse(&parser, &e) == 0) {
@@ -185,12 +275,26 @@ document_read(struct view text, const struct document_sink *sink)
 
 			(void)snprintf(what, sizeof(what), "this is not YAML: %s",
 				parser.problem != NULL ? parser.problem : "unknown fault");
-			fault(r, parser.problem_mark, what);
+			fault(&r, parser.problem_mark, what);
 			break;
 		}
-		more = on_event(r, &e);
+		more = on_event(&r, &e);
 		yaml_event_delete(&e);
 	}
+	if (r.nodes >= DOCUMENT_NODES_MAX && r.faults == 0)
+		fault(&r, (yaml_mark_t){.line = 0}, "the file holds more values than can be read");
 	yaml_parser_delete(&parser);
-	free(r);
+	return r.faults;
+}
+
+void
+document_done(struct document *d)
+{
+	while (d->last != NULL) {
+		struct node *n = d->last;
+
+		d->last = n->created;
+		free(n);
+	}
+	d->root = NULL;
 }

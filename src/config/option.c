@@ -2,6 +2,7 @@
 /* Values of options; see option.h and options.def. */
 #include "config/option.h"
 
+#include "config/unit.h"
 #include "lib/base/num.h"
 
 #include <arpa/inet.h>
@@ -26,17 +27,6 @@ static const struct option options[] = {
 #include "config/options.def"
 #undef OPTION
 };
-
-struct unit {
-	const char *suffix;
-	uint64_t factor;
-};
-
-static const struct unit byte_units[] = {
-	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {NULL, 0}};
-static const struct unit time_units[] = {
-	{"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}, {NULL, 0}};
-static const struct unit cpu_units[] = {{"m", 1}, {NULL, 0}};
 
 static void
 store(struct settings *s, const struct option *o, uint64_t value)
@@ -83,21 +73,15 @@ set_number(struct settings *s, const struct option *o, struct view v, struct err
 }
 
 static int
-set_with_unit(struct settings *s, const struct option *o, struct view v, const struct unit *units,
-	const char *example, struct err *err)
+set_with_unit(struct settings *s, const struct option *o, struct view v,
+	int (*read)(struct view, uint64_t *), const char *example, struct err *err)
 {
-	for (const struct unit *u = units; u->suffix != NULL; u++) {
-		size_t n = strlen(u->suffix);
-		uint64_t value;
+	uint64_t value;
 
-		if (v.n <= n || !view_is(view_skip(v, v.n - n), u->suffix))
-			continue;
-		if (num_u64(view_of(v.p, v.n - n), UINT64_MAX / u->factor, &value) < 0)
-			continue;
-		return number_in_range(s, o, value * u->factor, err);
-	}
-	return err_set(
-		err, -EINVAL, "%s must be a whole number and a unit, such as %s", o->path, example);
+	if (read(v, &value) < 0)
+		return err_set(err, -EINVAL, "%s must be a whole number and a unit, such as %s",
+			o->path, example);
+	return number_in_range(s, o, value, err);
 }
 
 static bool
@@ -289,11 +273,11 @@ set(struct settings *s, const struct option *o, struct view v, struct err *err)
 	case COUNT:
 		return set_number(s, o, v, err);
 	case BYTES:
-		return set_with_unit(s, o, v, byte_units, "512MiB", err);
+		return set_with_unit(s, o, v, unit_bytes, "512MiB", err);
 	case DURATION:
-		return set_with_unit(s, o, v, time_units, "15m", err);
+		return set_with_unit(s, o, v, unit_duration, "15m", err);
 	case CPU:
-		return set_with_unit(s, o, v, cpu_units, "1000m", err);
+		return set_with_unit(s, o, v, unit_cpu, "1000m", err);
 	case CGROUP:
 		return set_cgroup(s, o, v, err);
 	case PATHS:

@@ -30,7 +30,7 @@ note(void *ctx, struct place at, const char *text)
 static unsigned
 run(const char *text, struct settings *ret, struct faults *f)
 {
-	const struct compile_sink sink = {.ctx = f, .on_fault = note};
+	const struct document_sink sink = {.ctx = f, .on_fault = note};
 
 	*f = (struct faults){.n = 0};
 	return compile(view_str(text), ret, &sink);
