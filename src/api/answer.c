@@ -174,30 +174,33 @@ refuse_send(struct request *req, unsigned status, uint32_t retry_after_ms)
 	answer_with(req, status, type_json, buf_view(&req->text), more, n);
 }
 
-/* The three members that every refusal has; a denial also says that another way is no way. */
+/* The three members that every refusal has, and the check that failed; a denial also says that another way is no way. */
 static void
-refuse_members(struct request *req, const char *code, struct view text, bool denial)
+refuse_members(struct request *req, unsigned status, const char *code, enum denial denial,
+	struct view text)
 {
 	auto_buf struct buf sentence;
 
 	buf_init(&sentence, 1024);
 	buf_add_view(&sentence, text.n > 0 ? text : view_str("refused"));
-	if (denial)
+	if (status == 403)
 		buf_add_str(&sentence, "; that is a rule here and no fault, so asking in another "
 				       "way is refused too");
 	json_out_key_str(&req->out, "error", buf_view(&sentence));
 	json_out_key_str(&req->out, "code", view_str(code));
 	json_out_key_str(&req->out, "request_id", view_str(req->id));
+	if (denial != DENIAL_NONE)
+		json_out_key_str(&req->out, "denial", view_str(denial_text(denial)));
 }
 
 static void
-refuse_object(struct request *req, unsigned status, const char *code, uint32_t retry_after_ms,
-	struct view text)
+refuse_object(struct request *req, unsigned status, const char *code, enum denial denial,
+	uint32_t retry_after_ms, struct view text)
 {
 	struct json_out *o = request_out(req);
 
 	json_out_object_begin(o);
-	refuse_members(req, code, text, status == 403);
+	refuse_members(req, status, code, denial, text);
 	json_out_object_end(o);
 	if (req->conn->state == CONN_STREAM)
 		request_stream_abort(
@@ -212,15 +215,15 @@ request_refuse(struct request *req, enum error error, uint32_t retry_after_ms, s
 	const struct error_info *info = error_info(error);
 
 	must(info != NULL);
-	refuse_object(req, (unsigned)info->status, info->code, retry_after_ms, text);
+	refuse_object(req, (unsigned)info->status, info->code, DENIAL_NONE, retry_after_ms, text);
 }
 
 void
-request_refuse_with(struct request *req, enum error error, struct view text)
+request_refuse_with(struct request *req, enum error error, enum denial denial, struct view text)
 {
 	const struct error_info *info = error_info(error);
 
-	refuse_members(req, info->code, text, info->status == 403);
+	refuse_members(req, (unsigned)info->status, info->code, denial, text);
 	json_out_object_end(&req->out);
 	if (json_out_end(&req->out) < 0)
 		request_refuse(req, error, 0, text);
@@ -231,7 +234,7 @@ request_refuse_with(struct request *req, enum error error, struct view text)
 void
 request_refuse_status(struct request *req, unsigned status, const char *code, const struct err *err)
 {
-	refuse_object(req, status, code, 0, view_str(err->text));
+	refuse_object(req, status, code, DENIAL_NONE, 0, view_str(err->text));
 }
 
 void
@@ -247,11 +250,13 @@ bool
 request_refused(struct request *req, const struct answer *answer)
 {
 	const struct msg_refused *m = answer->m;
+	const struct error_info *info;
 
 	if (answer->type != MSG_REFUSED)
 		return false;
-	request_refuse(req, error_info(m->error) == NULL ? ERROR_INTERNAL : (enum error)m->error,
-		m->retry_after_ms, m->text);
+	info = error_info(m->error) == NULL ? error_info(ERROR_INTERNAL) : error_info(m->error);
+	refuse_object(
+		req, (unsigned)info->status, info->code, m->denial, m->retry_after_ms, m->text);
 	return true;
 }
 

@@ -20,6 +20,15 @@ static const struct ask_info ask_infos[] = {
 #undef ASK
 };
 
+static const struct {
+	enum msg_type question, row;
+} ask_also[] = {
+#define ALSO(question, row) {MSG_##question, MSG_##row},
+#define ASK(question, name, row, last, ms)
+#include "ask.def"
+#undef ASK
+};
+
 static const struct ask_info *
 ask_info(enum msg_type question)
 {
@@ -27,6 +36,17 @@ ask_info(enum msg_type question)
 		if (ask_infos[i].question == question)
 			return &ask_infos[i];
 	must(false);
+}
+
+static bool
+ask_row_fits(enum msg_type question, enum msg_type row)
+{
+	if (ask_info(question)->row == row)
+		return true;
+	for (size_t i = 0; i < ARRAY_LEN(ask_also); i++)
+		if (ask_also[i].question == question && ask_also[i].row == row)
+			return true;
+	return false;
 }
 
 static void
@@ -128,7 +148,7 @@ ask_answered(struct api *api, struct ipc_msg *in, const void *m, struct err *err
 
 		if (ask->tag != in->tag)
 			continue;
-		if (!last && in->type != info->row)
+		if (!last && !ask_row_fits(ask->question, in->type))
 			return err_set(err, -EPROTO, "%s as answer to %s", msg_info[in->type].name,
 				msg_info[ask->question].name);
 		ask_tell(ask, &(struct answer){.type = in->type, .last = last, .m = m, .in = in});

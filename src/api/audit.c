@@ -28,6 +28,8 @@ record_out(struct json_out *o, const struct msg_audit_row *m)
 	json_out_u64(o, m->number);
 	row_digest(o, "previous", m->previous);
 	row_digest(o, "digest", m->record_digest);
+	json_out_key(o, "leaf");
+	json_out_u64(o, m->leaf);
 	json_out_key(o, "record");
 	json_out_raw(o, m->record);
 	json_out_object_end(o);

@@ -263,6 +263,7 @@ body_max(const struct route *route)
 	case ROUTE_NONE:
 		return 0;
 	case ROUTE_JSON:
+	case ROUTE_TYPED:
 	case ROUTE_MAYBE:
 	case ROUTE_DROP:
 		return LIMIT_JSON_BYTES;

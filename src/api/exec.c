@@ -332,10 +332,10 @@ on_done(struct job *job, const struct msg_job_row *row)
 		if (x->early)
 			early_finish(req, lost, error_info(ERROR_SANDBOX_ENDED)->code);
 		else
-			request_refuse_with(req, ERROR_SANDBOX_ENDED, view_str(lost));
+			request_refuse_with(req, ERROR_SANDBOX_ENDED, DENIAL_NONE, view_str(lost));
 	} else if (row->reason == JOB_REASON_TIMEOUT && !x->early) {
 		exec_timeout_text(row, text, sizeof(text));
-		request_refuse_with(req, ERROR_TIMEOUT, view_str(text));
+		request_refuse_with(req, ERROR_TIMEOUT, DENIAL_NONE, view_str(text));
 	} else if (x->early) {
 		early_finish(req, NULL, NULL);
 	} else {

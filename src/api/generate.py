@@ -81,7 +81,7 @@ def load_answers() -> tuple[Bodies, Answers]:
 SECONDS = ("SECONDS", "HOST_SECONDS")
 EXTRAS = (*SECONDS, "IGNORED", "LATER", "OBJECT")
 HOST_NOTE = "this host may allow less"
-MEMBER = {"STR": "field_str", "NEED": "field_str", "INT": "field_int", "HOST_INT": "field_int", "BOOL": "field_bool",
+MEMBER = {"STR": "field_str", "NEED": "field_str", "INT": "field_int", "HOST_INT": "field_int", "BOOL": "field_bool", "ANY": "field_json",
           "MAP": "field_json", "LIST": "field_json", "OBJECT": "field_json"}
 BANNER = "/* SPDX-License-Identifier: Apache-2.0 */\n/* Made by src/api/generate.py from body.def and route.def. */\n"
 
@@ -114,6 +114,8 @@ def field_row(body: str, word: str, a: list[str]) -> str:
         return f'FIELD_INT({at}, .nullable = true, .min = {a[1]}, .max = {a[2]}, .note = "{HOST_NOTE}")'
     if word == "BOOL":
         return f"FIELD_BOOL({at}, .nullable = true)"
+    if word == "ANY":
+        return f"FIELD_OBJECT({at}, .required = true)"
     if word == "MAP":
         return (f"FIELD_STR_MAP({at}, .nullable = true, .max_entries = {a[1]}, .max_key_bytes = {a[2]}, "
                 f".max = {a[3]})")
@@ -164,6 +166,8 @@ def schema(bodies: Bodies, name: str) -> dict[str, Any]:
             s = {"type": ["integer", "null"], "minimum": int(a[1]), "maximum": int(a[2])}
         elif word == "BOOL":
             s = {"type": ["boolean", "null"]}
+        elif word == "ANY":
+            s = {"type": "object"}
         elif word == "MAP":
             s = {"type": ["object", "null"], "maxProperties": int(a[1]),
                  "additionalProperties": {"type": "string", "maxLength": int(a[3])}}
@@ -181,7 +185,7 @@ def schema(bodies: Bodies, name: str) -> dict[str, Any]:
             s["description"] += f"; {HOST_NOTE} ({a[-2]} in its configuration)"
         if word == "LATER":
             s["description"] = f"null, empty or absent; all else answers 501: {a[-1]}"
-        if word == "NEED":
+        if word in ("NEED", "ANY"):
             required.append(a[0])
         properties[a[0]] = s
     done: dict[str, Any] = {"type": "object", "description": prose, "additionalProperties": False,
@@ -262,8 +266,8 @@ def openapi(bodies: Bodies, version: str) -> dict[str, Any]:
         if names:
             operation["parameters"] = [{"name": n, "in": "path", "required": True, "schema": {"type": "string"}}
                                        for n in names]
-        if kind in ("JSON", "MAYBE"):
-            operation["requestBody"] = {"required": kind == "JSON", "content": {
+        if kind in ("JSON", "TYPED", "MAYBE"):
+            operation["requestBody"] = {"required": kind != "MAYBE", "content": {
                 "application/json": {"schema": {"$ref": f"#/components/schemas/{body}"}}}}
         elif kind in BODY_TYPE:
             operation["requestBody"] = {"content": {BODY_TYPE[kind]: {}}}
@@ -280,7 +284,11 @@ def openapi(bodies: Bodies, version: str) -> dict[str, Any]:
     schemas["error"] = {"type": "object", "required": ["error", "code", "request_id"], "properties": {
         "error": {"type": "string", "description": "one sentence for a person"},
         "code": {"type": "string", "description": "stable; proto/errors.def"},
-        "request_id": {"type": "string"}}}
+        "request_id": {"type": "string"},
+        "denial": {"type": "string", "description": "the check of an action that failed (src/lib/action/check.def)"},
+        "proposal": {"type": "string", "description": "identifier of the proposal that was denied"},
+        "shown": {"type": "string", "description": "409 on a decision: the digest that came with it"},
+        "digest": {"type": "string", "description": "409 on a decision: the digest that the proposal has"}}}
     return {"openapi": "3.1.0", "info": {"title": "Demilune", "version": version, "license": {
         "name": "Apache-2.0", "identifier": "Apache-2.0"}}, "security": [{"token": []}], "paths": paths,
         "components": {"schemas": schemas, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}}}
@@ -298,7 +306,7 @@ def bound(word: str, a: list[str]) -> str:
         return f"object of at most {a[1]} strings; keys to {a[2]} bytes, values to {a[3]}"
     if word == "LIST":
         return f"array of 1 to {a[1]} strings of at most {a[2]} bytes"
-    return {"BOOL": "true or false", "LATER": "empty", "IGNORED": "*ignored*"}[word]
+    return {"BOOL": "true or false", "ANY": "object, required", "LATER": "empty", "IGNORED": "*ignored*"}[word]
 
 
 def field_table(bodies: Bodies, body: str, path: str = "") -> list[str]:

@@ -98,7 +98,7 @@ cell_answer(struct request *req, struct repl *repl, json_t *line)
 	json_out_key_int(o, "exit_code", code);
 	json_out_key_int(o, "duration_ms", (int64_t)(clock_mono_ms() - repl->used_ms));
 	if (late && !req->streaming) {
-		request_refuse_with(req, ERROR_TIMEOUT, error);
+		request_refuse_with(req, ERROR_TIMEOUT, DENIAL_NONE, error);
 		return;
 	}
 	if (error.n > 0)

@@ -224,6 +224,27 @@ route_read(struct request *req, const struct http_head *head, struct err *err)
 	return texts_read(req, target, err);
 }
 
+/* What a page of a browser can send by itself, a form, is of none of these types. */
+static int
+type_check(const struct request *req, const struct http_head *head, struct err *err)
+{
+	static const char json[] = "application/json";
+	struct view type = head_value(head, "content-type");
+	const uint8_t *end = type.n == 0 ? NULL : memchr(type.p, ';', type.n);
+	unsigned n = 0;
+
+	if (req->route->kind != ROUTE_TYPED)
+		return 0;
+	(void)http_head_field(head, "content-type", &n);
+	if (end != NULL)
+		type.n = (size_t)(end - type.p);
+	while (type.n > 0 && (type.p[type.n - 1] == ' ' || type.p[type.n - 1] == '\t'))
+		type.n--;
+	if (n == 1 && view_eq_nocase(type, view_str(json)))
+		return 0;
+	return refuse(err, TYPE, "this path takes JSON: send Content-Type: %s", json);
+}
+
 int
 request_begin(struct request *req, const struct http_head *head, struct err *err)
 {
@@ -238,7 +259,7 @@ request_begin(struct request *req, const struct http_head *head, struct err *err
 	req->chunks_ok = head->minor == 1;
 	req->ndjson = view_starts(head_value(head, "accept"), "application/x-ndjson");
 	if (route_read(req, head, err) < 0 || caller_read(req, head, err) < 0 ||
-		key_read(req, head, err) < 0)
+		key_read(req, head, err) < 0 || type_check(req, head, err) < 0)
 		return err->code;
 	req->conn->caller = req->caller;
 	if (req->api->nconns > LIMIT_CONNECTIONS_CALLER &&
@@ -308,10 +329,10 @@ request_body(struct request *req, struct err *err)
 	json_t *json = NULL;
 	int r;
 
-	if (kind != ROUTE_JSON && kind != ROUTE_MAYBE)
+	if (kind != ROUTE_JSON && kind != ROUTE_TYPED && kind != ROUTE_MAYBE)
 		return 0;
 	body_digest(req);
-	if (req->body.n == 0 && kind == ROUTE_JSON)
+	if (req->body.n == 0 && kind != ROUTE_MAYBE)
 		return refuse(err, BAD_REQUEST, "a JSON object is needed as body");
 	r = json_parse(
 		req->body.n == 0 ? view_str("{}") : buf_view(&req->body), &limits, &json, err);

@@ -108,7 +108,8 @@ void request_refuse_status(
 bool request_refused(struct request *req, const struct answer *answer);
 
 /* As request_refuse, with an object that is open in req->text and gets the error's fields added; ends. */
-void request_refuse_with(struct request *req, enum error error, struct view text);
+void request_refuse_with(
+	struct request *req, enum error error, enum denial denial, struct view text);
 
 /* A streamed answer: type, then pieces (each one chunk, flushed), then the end. `field` is one more header or NULL. */
 int request_stream_begin(struct request *req, unsigned status, const char *type,

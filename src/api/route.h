@@ -7,7 +7,7 @@
 
 typedef int route_fn(struct request *req, struct err *err);
 
-enum route_kind { ROUTE_NONE, ROUTE_JSON, ROUTE_MAYBE, ROUTE_FEED, ROUTE_DROP };
+enum route_kind { ROUTE_NONE, ROUTE_JSON, ROUTE_TYPED, ROUTE_MAYBE, ROUTE_FEED, ROUTE_DROP };
 enum route_scope { ROUTE_PUBLIC, ROUTE_CALLER };
 enum { ROUTE_ANY = HTTP_METHODS, ROUTE_SEGMENTS = 8 };
 

@@ -37,6 +37,14 @@ ANSWER(input_row)
 ANSWER(template_row)
 ANSWER(audit_row)
 ANSWER(health_row)
+ANSWER(operation_row)
+ANSWER(grant_row)
+ANSWER(proposal_row)
+ANSWER(execution_row)
+ANSWER(containment_row)
+ANSWER(budget_row)
+ANSWER(checkpoint_row)
+ANSWER(proof_row)
 
 static const struct ipc_row engine_rows[] = {
 	IPC_ROW(REFUSED, IN(ENGINE_UP), on_refused),
@@ -54,6 +62,14 @@ static const struct ipc_row engine_rows[] = {
 	IPC_ROW(TEMPLATE_ROW, IN(ENGINE_UP), on_template_row),
 	IPC_ROW(AUDIT_ROW, IN(ENGINE_UP), on_audit_row),
 	IPC_ROW(HEALTH_ROW, IN(ENGINE_UP), on_health_row),
+	IPC_ROW(OPERATION_ROW, IN(ENGINE_UP), on_operation_row),
+	IPC_ROW(GRANT_ROW, IN(ENGINE_UP), on_grant_row),
+	IPC_ROW(PROPOSAL_ROW, IN(ENGINE_UP), on_proposal_row),
+	IPC_ROW(EXECUTION_ROW, IN(ENGINE_UP), on_execution_row),
+	IPC_ROW(CONTAINMENT_ROW, IN(ENGINE_UP), on_containment_row),
+	IPC_ROW(BUDGET_ROW, IN(ENGINE_UP), on_budget_row),
+	IPC_ROW(CHECKPOINT_ROW, IN(ENGINE_UP), on_checkpoint_row),
+	IPC_ROW(PROOF_ROW, IN(ENGINE_UP), on_proof_row),
 };
 
 /* Ends the process; the supervisor starts it again, with an edge. */

@@ -83,7 +83,7 @@ class Api:
             connection.request(method, path, body=data, headers=headers)
             answer = Answer(connection.getresponse())
             kind = answer.headers["Content-Type"]
-            DESCRIBED.check(method, path, answer.status, kind, answer.json if kind == "application/json" else None)
+            DESCRIBED.check(method, path, answer.status, kind, answer.json if kind == "application/json" and method != "HEAD" else None)
             return answer
         finally:
             connection.close()

@@ -77,7 +77,7 @@ def test_microvm_only(api: Api, sandbox: str, what: str) -> None:
     assert refused.status == 501 and "microvm" in refused.json["error"]
 
 
-@pytest.mark.parametrize("path", ["/v1/databases", "/v1/apps/x", "/v1/functions/x/invoke", "/v1/schedules", "/v1/proposals"])
+@pytest.mark.parametrize("path", ["/v1/databases", "/v1/apps/x", "/v1/functions/x/invoke", "/v1/schedules"])
 def test_later(api: Api, path: str) -> None:
     for method in ("GET", "POST", "DELETE", "PATCH", "PUT"):
         answer = api.ask(method, path)

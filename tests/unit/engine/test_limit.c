@@ -56,6 +56,7 @@ test_minima(void **state)
 #define BOOL(name, prose)
 #define MAP(name, entries, key, value, prose)
 #define LIST(name, entries, item, prose)
+#define ANY(name, prose)
 #define OBJECT(name, body, prose)
 #define SECONDS(name, max, prose)
 #define HOST_INT(name, min, max, option, prose) {#name, min},
@@ -71,6 +72,7 @@ test_minima(void **state)
 #undef BOOL
 #undef MAP
 #undef LIST
+#undef ANY
 #undef OBJECT
 #undef SECONDS
 #undef HOST_INT
