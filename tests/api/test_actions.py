@@ -16,7 +16,11 @@ SIGNATURE = base64.b64encode(b"SSHSIG\0\0\0\1...").decode()
 
 
 def post(api: Api, path: str, body: Any = None, kind: str | None = JSON, **more: Any) -> Answer:
-    return api.ask("POST", path, body, **({} if kind is None else {"Content_Type": kind}), **more)
+    return api.ask("POST", path, body, **typed(kind), **more)
+
+
+def typed(kind: str | None) -> dict[str, Any]:
+    return {} if kind is None else {"Content_Type": kind}
 
 
 def propose(api: Api, operation: str = "refund", **more: Any) -> Any:
@@ -348,12 +352,12 @@ def test_another_tenant_finds_nothing(api: Api, other: str) -> None:
         ("POST", "/v1/containments", {"scope": "task:48221", "reason": "x"}),
         ("POST", "/v1/releases", {"release": RECORD, "signature": SIGNATURE})]
     for method, path, body in questions:
-        answer = api.ask(method, path, body, token=other, tcp=True, **({"Content_Type": JSON} if body is not None else {}))
+        answer = api.ask(method, path, body, token=other, tcp=True, **typed(None if body is None else JSON))
         assert answer.status == 404, (method, path, answer.body)
         assert row["digest"].encode() not in answer.body
     assert undecided(api, row)
     for method, path, body in questions:
-        assert api.ask(method, path, body, tcp=True, **({"Content_Type": JSON} if body is not None else {})).status == 401
+        assert api.ask(method, path, body, tcp=True, **typed(None if body is None else JSON)).status == 401
 
 
 @pytest.mark.parametrize("path", ["/v1/proposals/x", "/v1/proposals/tk_0000000000000000", "/v1/proposals/pr_000000000000000",
