@@ -25,9 +25,14 @@ answer_refused(struct engine *e, struct reply to, const struct err *err)
 {
 	enum error error = ERROR_INTERNAL;
 	const char *text = err->text;
+	enum denial denial = DENIAL_NONE;
 	uint32_t retry_after_ms = 0;
 
-	if (err->code < -REFUSAL_BASE) {
+	if (err->code < -DENIAL_BASE) {
+		error = ERROR_DENIED;
+		denial = (enum denial)(-err->code - DENIAL_BASE);
+		must(denial < DENIAL_MAX);
+	} else if (err->code < -REFUSAL_BASE) {
 		error = (enum error)(-err->code - REFUSAL_BASE);
 		must(error_info(error) != NULL);
 	} else {
@@ -38,6 +43,7 @@ answer_refused(struct engine *e, struct reply to, const struct err *err)
 		retry_after_ms = 1000;
 	REPLY(e, to, REFUSED, refused,
 		{.error = (uint16_t)error,
+			.denial = denial,
 			.retry_after_ms = retry_after_ms,
 			.text = view_str(text)});
 }

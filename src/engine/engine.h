@@ -90,6 +90,10 @@ reply_alive(const struct engine *e, struct reply to)
 enum { REFUSAL_BASE = 10000 };
 #define REFUSE(err, ERROR, ...) err_set(err, -(REFUSAL_BASE + (int)ERROR_##ERROR), __VA_ARGS__)
 
+/* The same for a check of an action that failed: ERROR_DENIED with this denial of proto/enums.def. */
+enum { DENIAL_BASE = 20000 };
+#define DENY(err, NAME, ...) err_set(err, -(DENIAL_BASE + (int)DENIAL_##NAME), __VA_ARGS__)
+
 /* Answers with the refusal in *err; any other code is a fault of ours, logged and told without detail. */
 void answer_refused(struct engine *e, struct reply to, const struct err *err);
 

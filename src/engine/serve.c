@@ -6,6 +6,7 @@
  */
 #include "engine/serve.h"
 
+#include "engine/budgets.h"
 #include "engine/cell.h"
 #include "engine/create.h"
 #include "engine/gone.h"
@@ -15,6 +16,7 @@
 #include "engine/life.h"
 #include "engine/limits.h"
 #include "engine/lost.h"
+#include "engine/proposal.h"
 #include "engine/restart.h"
 #include "engine/stopping.h"
 #include "engine/task.h"
@@ -111,6 +113,11 @@ REQUEST(template_list)
 REQUEST(template_get)
 REQUEST(audit_read)
 REQUEST(health)
+REQUEST(operation_list)
+REQUEST(operation_get)
+REQUEST(proposal_list)
+REQUEST(proposal_get)
+REQUEST(budget_list)
 
 /* Not read before the supervisor has told what it holds. */
 static const struct ipc_row api_rows[] = {
@@ -145,6 +152,11 @@ static const struct ipc_row api_rows[] = {
 	IPC_ROW(TEMPLATE_GET, IN(API_LIVE), on_template_get),
 	IPC_ROW(AUDIT_READ, IN(API_LIVE), on_audit_read),
 	IPC_ROW(HEALTH, IN(API_LIVE), on_health),
+	IPC_ROW(OPERATION_LIST, IN(API_LIVE), on_operation_list),
+	IPC_ROW(OPERATION_GET, IN(API_LIVE), on_operation_get),
+	IPC_ROW(PROPOSAL_LIST, IN(API_LIVE), on_proposal_list),
+	IPC_ROW(PROPOSAL_GET, IN(API_LIVE), on_proposal_get),
+	IPC_ROW(BUDGET_LIST, IN(API_LIVE), on_budget_list),
 };
 
 TOLD(settings, struct engine)

@@ -34,10 +34,17 @@ reload_begin(struct supervisor *sv, struct err *err)
 }
 
 static void
+close_kept(int *fd)
+{
+	if (*fd >= 0)
+		(void)close(take_fd(fd)); /* only read */
+}
+
+static void
 take_over(struct supervisor *sv)
 {
-	fd_close_kept(&sv->operations);
-	fd_close_kept(&sv->origins);
+	close_kept(&sv->operations);
+	close_kept(&sv->origins);
 	sv->operations = take_fd(&sv->reload.operations);
 	sv->origins = take_fd(&sv->reload.origins);
 }
@@ -159,6 +166,6 @@ catalogue_end(struct supervisor *sv)
 	ev_io_stop(sv->loop, &sv->reload_said);
 	ev_timer_stop(sv->loop, &sv->reload_late);
 	compile_end(&sv->reload);
-	fd_close_kept(&sv->operations);
-	fd_close_kept(&sv->origins);
+	close_kept(&sv->operations);
+	close_kept(&sv->origins);
 }

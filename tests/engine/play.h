@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "lib/action/operation.h"
 #include "lib/base/clock.h"
 #include "lib/ipc/datagram.h"
 
@@ -24,6 +25,7 @@ struct play {
 	uint8_t *room;
 	struct ipc_msg in; /* the last message */
 	uint64_t tag;
+	struct catalogue catalogue; /* the sample */
 };
 
 void play_open(struct play *p);  /* a fresh state directory with one template */

@@ -19,7 +19,7 @@ SELECT count(*) FROM grant_ WHERE task = ? AND revoked_ms = 0 AND used < uses AN
 
 -- GRANT_PAGE: of a task, newest first
 SELECT seq, id, task, tenant, operation, version, where_, uses, used, created_ms, expires_ms, revoked_ms, issuer
-FROM grant_ WHERE task = ? ORDER BY seq DESC;
+FROM grant_ WHERE task = ? ORDER BY seq DESC LIMIT ?;
 
 -- GRANT_USE: once more
 UPDATE grant_ SET used = used + 1 WHERE id = ?;
