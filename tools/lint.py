@@ -124,6 +124,19 @@ def check_fsm() -> Faults:
             yield f"{relative(path)}: no STEP row"
 
 
+def check_limits() -> Faults:
+    """A limit that nothing reads is a promise that nobody keeps."""
+    for path in tracked("src/*/limits.def", "src/*/*/limits.def"):
+        room = path.parent
+        names = re.findall(r"^LIMIT\((\w+)", path.read_text(), re.M)
+        text = "".join(f.read_text() for f in room.iterdir() if f.suffix in (".c", ".h", ".def") and f.name != "limits.def")
+        used = set(re.findall(r"\w+", text))
+        prefixes = ("", "LIMIT_", f"{room.name.upper()}_")
+        for name in names:
+            if not any(prefix + name in used for prefix in prefixes):
+                yield f"{relative(path)}: nothing reads the limit {name}"
+
+
 def check_options() -> Faults:
     """Options and limits have prose; the manual page names every option; the CLI's verbs are documented."""
     manual = ROOT / "docs/man/demilune.yaml.5.scd"
@@ -136,6 +149,7 @@ def check_options() -> Faults:
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if line.startswith("LIMIT(") and not re.search(r'"[^"]{8,}"\)$', line):
                 yield f"{relative(path)}:{number}: a limit without prose"
+    yield from check_limits()
 
 
 def check_command_line() -> Faults:

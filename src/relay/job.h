@@ -93,8 +93,10 @@ bool job_lossless(const struct job *j);
 /* Moves what can be moved, both ways, and gives credit; flushes the channel. */
 void job_pump(struct job *j);
 
-/* Forgets recorded jobs that are too old or too many; thaws deadlines. */
+/* Forgets recorded jobs that are too old or too many. */
 void jobs_sweep(struct relay *r);
+
+/* After a pause: jobs that were ending have their grace anew. */
 void jobs_thaw(struct relay *r);
 bool jobs_forget_oldest(void *relay);
 

@@ -34,17 +34,10 @@ reload_begin(struct supervisor *sv, struct err *err)
 }
 
 static void
-close_kept(int *fd)
-{
-	if (*fd >= 0)
-		(void)close(take_fd(fd)); /* only read */
-}
-
-static void
 take_over(struct supervisor *sv)
 {
-	close_kept(&sv->operations);
-	close_kept(&sv->origins);
+	fd_close_kept(&sv->operations);
+	fd_close_kept(&sv->origins);
 	sv->operations = take_fd(&sv->reload.operations);
 	sv->origins = take_fd(&sv->reload.origins);
 }
@@ -166,6 +159,6 @@ catalogue_end(struct supervisor *sv)
 	ev_io_stop(sv->loop, &sv->reload_said);
 	ev_timer_stop(sv->loop, &sv->reload_late);
 	compile_end(&sv->reload);
-	close_kept(&sv->operations);
-	close_kept(&sv->origins);
+	fd_close_kept(&sv->operations);
+	fd_close_kept(&sv->origins);
 }

@@ -3,6 +3,7 @@
 #include "supervisor/compile.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/fd.h"
 #include "lib/base/log.h"
 #include "supervisor/limits.h"
 
@@ -168,19 +169,12 @@ compile_wait(struct compile *c, struct err *err)
 	return r < 0 ? r : 0;
 }
 
-static void
-close_kept(int *fd)
-{
-	if (*fd >= 0)
-		(void)close(take_fd(fd)); /* nothing was written through it */
-}
-
 void
 compile_end(struct compile *c)
 {
 	program_end(&c->pidfd);
-	close_kept(&c->fd);
-	close_kept(&c->operations);
-	close_kept(&c->origins);
+	fd_close_kept(&c->fd);
+	fd_close_kept(&c->operations);
+	fd_close_kept(&c->origins);
 	free(take_ptr(c->room));
 }

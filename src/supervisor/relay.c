@@ -2,18 +2,12 @@
 /* Relays; see relay.h. Nothing a relay says is ever read here. */
 #include "supervisor/relay.h"
 
+#include "lib/base/fd.h"
 #include "lib/ipc/datagram.h"
 #include "supervisor/program.h"
 
 #include <errno.h>
 #include <sys/socket.h>
-
-static void
-close_kept(int *fd)
-{
-	if (*fd >= 0)
-		(void)close(take_fd(fd)); /* the other end sees it */
-}
 
 int
 relay_start(struct relay *r, const char *program, uint32_t uid, struct err *err)
@@ -41,9 +35,9 @@ relay_start(struct relay *r, const char *program, uint32_t uid, struct err *err)
 		r->pid = program_start(&start, &r->pidfd, err);
 		code = r->pid < 0 ? (int)r->pid : 0;
 	}
-	close_kept(&channel[0]);
-	close_kept(&engine[0]);
-	close_kept(&edge[0]);
+	fd_close_kept(&channel[0]);
+	fd_close_kept(&engine[0]);
+	fd_close_kept(&edge[0]);
 	if (code < 0)
 		relay_end(r);
 	return code;
@@ -97,8 +91,8 @@ relay_engine_edge(struct relay *r, struct err *err)
 void
 relay_end(struct relay *r)
 {
-	close_kept(&r->channel);
-	close_kept(&r->engine);
-	close_kept(&r->edge);
+	fd_close_kept(&r->channel);
+	fd_close_kept(&r->engine);
+	fd_close_kept(&r->edge);
 	program_end(&r->pidfd);
 }

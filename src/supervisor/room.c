@@ -5,6 +5,7 @@
  */
 #include "supervisor/room.h"
 
+#include "lib/base/fd.h"
 #include "lib/base/log.h"
 #include "supervisor/broker.h"
 #include "supervisor/serve.h"
@@ -52,21 +53,14 @@ struct starting {
 };
 
 static void
-close_kept(int *fd)
-{
-	if (*fd >= 0)
-		(void)close(take_fd(fd)); /* its other end sees it */
-}
-
-static void
 starting_done(struct starting *s)
 {
-	close_kept(&s->mine);
-	close_kept(&s->theirs);
-	close_kept(&s->again);
+	fd_close_kept(&s->mine);
+	fd_close_kept(&s->theirs);
+	fd_close_kept(&s->again);
 	for (size_t i = 0; i < PAIR_MAX; i++) {
-		close_kept(&s->own[i]);
-		close_kept(&s->other[i]);
+		fd_close_kept(&s->own[i]);
+		fd_close_kept(&s->other[i]);
 	}
 }
 
@@ -263,13 +257,13 @@ member_ended(struct child *c)
 	struct member *m = container_of(c, struct member, child);
 	struct supervisor *sv = c->owner;
 
-	close_kept(&m->edge);
+	fd_close_kept(&m->edge);
 	/* Ends for others of pairs that it was to have: they get new ones. */
 	for (size_t i = 0; i < PAIR_MAX; i++) {
 		int end = pair_end(i, m->id);
 
 		if (end >= 0)
-			close_kept(&sv->members[pairs[i].member[!end]].waiting[i]);
+			fd_close_kept(&sv->members[pairs[i].member[!end]].waiting[i]);
 	}
 	if (m->id == MEMBER_ENGINE)
 		serve_engine_lost(sv);
@@ -326,8 +320,8 @@ rooms_end(struct supervisor *sv)
 	ipc_peer_close(sv->engine_peer);
 	sv->engine_peer = NULL;
 	for (size_t i = 0; i < MEMBER_MAX; i++) {
-		close_kept(&sv->members[i].edge);
+		fd_close_kept(&sv->members[i].edge);
 		for (size_t k = 0; k < PAIR_MAX; k++)
-			close_kept(&sv->members[i].waiting[k]);
+			fd_close_kept(&sv->members[i].waiting[k]);
 	}
 }

@@ -127,7 +127,7 @@ order_give(struct sandbox *sb, struct err *err)
 	order = (struct spawn_order){.uid_base = slot_uid(all->slots, sb->slot),
 		.open_files = sb->limits.open_files,
 		.pids = sb->limits.pids,
-		.places = t->places};
+		.places = sb->places};
 	id_text(&sb->id, ID_SANDBOX, order.hostname);
 	for (char *p = order.hostname; *p != '\0'; p++)
 		if (*p == '_')
@@ -161,12 +161,10 @@ static void
 on_executed(struct sandbox *sb)
 {
 	struct sandboxes *all = sb->all;
-	const struct template *t = template_find(all->templates, sb->template);
-	static const struct places none;
 	const struct measure_of of = {.pid = sb->pid,
 		.group = sb->name,
 		.volume = sb->volume,
-		.places = t == NULL ? &none : &t->places,
+		.places = &sb->places,
 		.cgroups = all->cgroups};
 	struct err err = {0};
 
@@ -272,6 +270,7 @@ int
 sandbox_order(struct sandboxes *all, const struct msg_spawn *m, uint64_t tag, struct err *err)
 {
 	uint64_t asked_us = clock_mono_us();
+	const struct template *t;
 	struct sandbox *sb;
 	int r;
 
@@ -282,7 +281,8 @@ sandbox_order(struct sandboxes *all, const struct msg_spawn *m, uint64_t tag, st
 	r = ceilings_check(all, m, err);
 	if (r < 0)
 		return r;
-	if (template_find(all->templates, m->template) == NULL)
+	t = template_find(all->templates, m->template);
+	if (t == NULL)
 		return err_set(err, -ENOENT, "its template is not mounted");
 	sb = spare_take(all, err);
 	if (sb == NULL)
@@ -295,6 +295,7 @@ sandbox_order(struct sandboxes *all, const struct msg_spawn *m, uint64_t tag, st
 	sb->task = m->task;
 	sb->limits = m->limits;
 	memcpy(sb->template, m->template, SHA256_BYTES);
+	sb->places = t->places;
 	sb->tag = tag;
 	sb->asked_us = asked_us;
 	sb->born_ms = deadline_now_ms();

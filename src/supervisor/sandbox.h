@@ -39,8 +39,10 @@ struct sandbox {
 	struct id id, task;
 	struct limits limits;
 	uint8_t template[SHA256_BYTES];
-	uint64_t tag;              /* of SPAWN */
-	uint64_t ttl_ms;           /* as asked, until it is created */
+	struct places
+		places;  /* as they were named when it was ordered; the template may get others */
+	uint64_t tag;    /* of SPAWN */
+	uint64_t ttl_ms; /* as asked, until it is created */
 	uint64_t born_ms, ends_ms; /* CLOCK_BOOTTIME */
 	uint64_t asked_us;
 	struct timings timings;

@@ -3,6 +3,7 @@
 #include "supervisor/start.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/fd.h"
 #include "lib/base/hex.h"
 #include "lib/base/log.h"
 #include "supervisor/agent.h"
@@ -260,11 +261,13 @@ core_raise(struct err *err)
 	return 0;
 }
 
+/* Where sandboxes put themselves together. */
+static const char *const stage_dirs[] = {"root", "dev", "proc", "vol", "tree"};
+
 /* Mounts of ours are seen by nobody else and end with us; those of the host still arrive. */
 static int
 stage_make(struct supervisor *sv, struct err *err)
 {
-	static const char *const dirs[] = {"root", "dev", "proc", "vol", "tree"};
 	auto_fd int again = -1;
 	char path[sizeof(sv->settings.run_dir) + 8];
 	int r;
@@ -279,8 +282,8 @@ stage_make(struct supervisor *sv, struct err *err)
 	again = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (again < 0)
 		return err_errno(err, "stage");
-	for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
-		if (mkdirat(again, dirs[i], 0700) < 0 && errno != EEXIST)
+	for (size_t i = 0; i < ARRAY_LEN(stage_dirs); i++)
+		if (mkdirat(again, stage_dirs[i], 0700) < 0 && errno != EEXIST)
 			return err_errno(err, "stage");
 	(void)close(sv->stage); /* only a directory */
 	sv->stage = take_fd(&again);
@@ -428,23 +431,15 @@ start_host(struct supervisor *sv, struct err *err)
 /* ---- the end ---- */
 
 static void
-close_kept(int *fd)
-{
-	if (*fd >= 0)
-		(void)close(take_fd(fd)); /* nothing was written through it */
-}
-
-static void
 stage_remove(struct supervisor *sv)
 {
-	static const char *const dirs[] = {"root", "dev", "proc", "vol", "tree"};
 	char path[64];
 	auto_fd int tree = openat(sv->stage, "tree", O_PATH | O_CLOEXEC);
 
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", tree);
 	(void)umount2(path, MNT_DETACH); /* it may never have been mounted */
-	for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
-		(void)unlinkat(sv->stage, dirs[i], AT_REMOVEDIR);
+	for (size_t i = 0; i < ARRAY_LEN(stage_dirs); i++)
+		(void)unlinkat(sv->stage, stage_dirs[i], AT_REMOVEDIR);
 	(void)unlinkat(sv->run, "stage", AT_REMOVEDIR);
 }
 
@@ -456,7 +451,7 @@ start_undo(struct supervisor *sv)
 	journal_end(&sv->journal);
 	slots_done(&sv->slots);
 	free(take_ptr(sv->leftovers));
-	close_kept(&sv->sandboxes.agent);
+	fd_close_kept(&sv->sandboxes.agent);
 	if (sv->stage >= 0)
 		stage_remove(sv);
 	if (sv->local >= 0)
@@ -466,13 +461,13 @@ start_undo(struct supervisor *sv)
 	if (sv->run_lock >= 0)
 		run_remove(sv);
 	/* The state directory's lock stays, as what it guards does. */
-	close_kept(&sv->local);
-	close_kept(&sv->stage);
-	close_kept(&sv->empty);
-	close_kept(&sv->trust);
-	close_kept(&sv->broker_state);
-	close_kept(&sv->run_lock);
-	close_kept(&sv->run);
-	close_kept(&sv->lock);
-	close_kept(&sv->state);
+	fd_close_kept(&sv->local);
+	fd_close_kept(&sv->stage);
+	fd_close_kept(&sv->empty);
+	fd_close_kept(&sv->trust);
+	fd_close_kept(&sv->broker_state);
+	fd_close_kept(&sv->run_lock);
+	fd_close_kept(&sv->run);
+	fd_close_kept(&sv->lock);
+	fd_close_kept(&sv->state);
 }

@@ -5,6 +5,7 @@
  * sandbox.c and by the watchers of its processes.
  */
 #include "lib/base/clock.h"
+#include "lib/base/fd.h"
 #include "lib/base/log.h"
 #include "lib/loop/loop.h"
 #include "supervisor/limits.h"
@@ -16,13 +17,6 @@
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-
-static void
-close_kept(int *fd)
-{
-	if (*fd >= 0)
-		(void)close(take_fd(fd)); /* nothing was written through it */
-}
 
 static void
 free_gone(struct sandbox *sb)
@@ -74,10 +68,10 @@ sweep_once(struct sandbox *sb)
 	struct err err = {0};
 	unsigned left;
 
-	close_kept(&sb->volume);
-	close_kept(&sb->userns);
-	close_kept(&sb->sock);
-	close_kept(&sb->pidfd);
+	fd_close_kept(&sb->volume);
+	fd_close_kept(&sb->userns);
+	fd_close_kept(&sb->sock);
+	fd_close_kept(&sb->pidfd);
 	relay_end(&sb->relay);
 	left = cgroup_remove(all->cgroups, sb->name);
 	if (left != 0)
@@ -169,7 +163,7 @@ reap(int *pidfd)
 
 	while (waitid(P_PIDFD, (id_t)*pidfd, &info, WEXITED) < 0 && errno == EINTR)
 		;
-	close_kept(pidfd);
+	fd_close_kept(pidfd);
 	return info.si_code == CLD_EXITED ? info.si_status : -1;
 }
 

@@ -163,7 +163,7 @@ check_start(struct template *t, struct err *err)
 	return 0;
 }
 
-/* The places may be named anew for a template that is mounted. */
+/* The places may be named anew for a template that is mounted: for sandboxes ordered from now on. */
 static int
 again(struct template *t, const char (*places)[PLACE_BYTES], uint64_t tag, struct err *err)
 {

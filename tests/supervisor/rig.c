@@ -71,6 +71,8 @@ image_make(struct rig *r)
 	for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
 		make_dir(tree, dirs[i]);
 	run((const char *const[]){"cp", "/bin/busybox", busybox, NULL});
+	(void)snprintf(name, sizeof(name), "%s/link", tree);
+	assert_int_equal(symlink("tmp", name), 0); /* no place, whatever it leads to */
 	run((const char *const[]){"mkfs.erofs", "--quiet", "-x-1", image, tree, NULL});
 	fd = open(image, O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0);

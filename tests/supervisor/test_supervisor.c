@@ -843,6 +843,8 @@ test_templates(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
 		prepare_fails(rig.image, bad[i], "place");
 	prepare_fails(rig.image, "/absent", "no directory");
+	prepare_fails(rig.image, "/link", "no directory /link");
+	prepare_fails(rig.image, "/link/in", "no directory /link/in");
 	rig_template(&rig);
 	rig_template(&rig); /* again is no fault */
 	rig_spawn(&rig, &b);

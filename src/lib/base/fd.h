@@ -16,6 +16,14 @@ int fd_read_upto(int fd, void *p, size_t n, size_t *ret_n, struct err *err) MUST
 int fd_set_nonblock(int fd, struct err *err) MUST_CHECK;
 int fd_set_cloexec(int fd, bool on, struct err *err) MUST_CHECK;
 
+/* Closes one that may be none, and forgets it. For descriptors whose close loses nothing. */
+static inline void
+fd_close_kept(int *fd)
+{
+	if (*fd >= 0)
+		(void)close(take_fd(fd)); /* nothing was written through it that could still fail */
+}
+
 /* Closes every descriptor from `first` up (close_range(2), Linux 5.9). */
 int fd_close_from(int first, struct err *err) MUST_CHECK;
 

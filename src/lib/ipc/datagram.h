@@ -9,7 +9,7 @@
 
 #include "proto_gen.h"
 
-enum { IPC_HEADER_BYTES = 16, IPC_FDS_MAX = 2, IPC_MAX = 212992 - 64 };
+enum { IPC_HEADER_BYTES = 16, IPC_FDS_MAX = 3, IPC_MAX = 212992 - 64 };
 
 struct ipc_msg {
 	enum msg_type type;

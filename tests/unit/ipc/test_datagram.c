@@ -56,7 +56,7 @@ pair_close(struct pair *p)
 static int
 send_and_read(struct pair *p, struct view packed, size_t nfds, enum edge edge, enum room from)
 {
-	int fds[IPC_FDS_MAX] = {p->extra, p->extra};
+	int fds[IPC_FDS_MAX] = {p->extra, p->extra, p->extra};
 	struct ipc_msg m;
 	struct err err = {0};
 	int r;

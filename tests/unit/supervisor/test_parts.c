@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of the supervisor that need neither root nor a loop: its readers, its state machine, its numbers. */
+#include "supervisor/agent.h"
 #include "supervisor/budget.h"
 #include "supervisor/hierarchy.h"
 #include "supervisor/journal.h"
@@ -257,6 +258,34 @@ test_journal_large(void **state)
 	assert_int_equal(unlinkat(dir, "journal", 0), 0);
 	assert_int_equal(close(dir), 0);
 	assert_int_equal(rmdir(path), 0);
+}
+
+/* ---- the agent's image ---- */
+
+/* No sandbox can change the program that all others execute. */
+static void
+test_agent_is_sealed(void **state)
+{
+	struct err err = {0};
+	int fd = agent_load("/proc/self/exe", &err), again;
+	char path[64];
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(
+		fcntl(fd, F_GET_SEALS), F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	again = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(geteuid() != 0 || again >= 0);
+	if (again >= 0) {
+		assert_int_equal(pwrite(again, "x", 1, 0), -1);
+		assert_int_equal(errno, EPERM);
+		assert_int_equal(ftruncate(again, 0), -1);
+		assert_int_equal(close(again), 0);
+	}
+	assert_int_equal(close(fd), 0);
+	assert_true(agent_load("/", &err) < 0);
+	assert_true(agent_load("/nowhere", &err) < 0);
 }
 
 /* ---- measuring ---- */
@@ -531,7 +560,7 @@ main(void)
 		cmocka_unit_test(test_measure_limits), cmocka_unit_test(test_measure_mounts),
 		cmocka_unit_test(test_measure_network), cmocka_unit_test(test_phases),
 		cmocka_unit_test(test_slots), cmocka_unit_test(test_budget),
-		cmocka_unit_test(test_options)};
+		cmocka_unit_test(test_options), cmocka_unit_test(test_agent_is_sealed)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
