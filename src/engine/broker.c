@@ -4,6 +4,7 @@
 
 #include "engine/audit.h"
 #include "engine/limits.h"
+#include "engine/result.h"
 #include "engine/serve.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -80,6 +81,7 @@ drop(struct engine *e)
 
 	if (b->peer != NULL)
 		ipc_peer_close(take_ptr(b->peer));
+	b->told = false;
 	while (!list_empty(&b->waits)) {
 		struct broker_wait *w = container_of(b->waits.next, struct broker_wait, link);
 
@@ -156,7 +158,8 @@ on_broker_ready(struct engine *e, const struct msg_broker_ready *m, struct err *
 	keep(b->audit_key, sizeof(b->audit_key), m->audit_key);
 	keep(b->note, sizeof(b->note), m->note);
 	record(e, "broker.ready", put_ready, m);
-	b->peer->state = BROKER_LIVE;
+	b->told = true;
+	executions_resume(e);
 	return 0;
 }
 

@@ -48,6 +48,7 @@ struct broker {
 	struct ipc_peer *peer; /* owned; NULL while it is being restarted */
 	struct link waits;     /* of struct broker_wait, oldest first */
 	uint64_t tag;
+	bool told; /* BROKER_READY came on this edge */
 	/* As BROKER_READY and APPROVERS_LOADED told last. */
 	uint64_t epoch, ledger_entries, checkpoint_size;
 	uint8_t checkpoint_root[32], approvers[32];

@@ -2,6 +2,7 @@
 /* From a request to SPAWN; see create.h. The answers of supervisor and relay: spawn.c. */
 #include "engine/create.h"
 
+#include "engine/contain.h"
 #include "engine/gone.h"
 #include "engine/key.h"
 #include "engine/labels.h"
@@ -224,6 +225,9 @@ on_sandbox_create(
 		r = key_find(e, task.tenant, m->idempotency_key, m->idempotency_body, &made, err);
 	if (r != 0)
 		return r < 0 ? r : replay(e, &p, &made, to, err);
+	r = contain_refuse(e, task.tenant, id_is_zero(&m->task) ? NULL : &task.id, err);
+	if (r < 0)
+		return r;
 	a = (struct ask){.who = &p,
 		.task = &task,
 		.new_task = id_is_zero(&m->task),
@@ -257,6 +261,8 @@ on_task_resume(struct engine *e, struct reply to, const struct msg_task_resume *
 		r = task_find(&task, &p, &m->task, err);
 	if (r == 0)
 		r = task_check_open(&task, err);
+	if (r == 0)
+		r = contain_refuse(e, task.tenant, &task.id, err);
 	if (r < 0)
 		return r;
 	a = (struct ask){.who = &p,

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "engine/broker.h"
+#include "engine/outbox.h"
 #include "engine/store.h"
 #include "lib/action/operation.h"
 #include "lib/base/list.h"
@@ -57,6 +58,10 @@ struct engine {
 	ev_timer tick;
 	ev_timer slice;   /* hashing of stored inputs */
 	ev_timer actions; /* times of proposals and of questions to the broker */
+	struct outbox outbox;
+	struct link calls; /* of struct call */
+	ev_timer lookup;   /* of unknown executions */
+	ev_timer again;    /* what could not be recorded is asked again */
 };
 
 /* Where an answer goes. An api that was restarted gets no answer to what another one asked. */

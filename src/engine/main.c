@@ -9,6 +9,8 @@
 #include "engine/life.h"
 #include "engine/limit.h"
 #include "engine/limits.h"
+#include "engine/reconcile.h"
+#include "engine/result.h"
 #include "engine/serve.h"
 #include "engine/template.h"
 #include "lib/base/clock.h"
@@ -63,6 +65,10 @@ engine_init(struct engine *e)
 	ev_timer_init(&e->tick, on_tick, 0, (double)LIMIT_TICK_MS / 1000);
 	list_init(&e->broker.waits);
 	ev_timer_init(&e->actions, on_actions, 0, (double)LIMIT_TICK_MS / 1000);
+	outbox_init(&e->outbox, e);
+	list_init(&e->calls);
+	ev_timer_init(&e->lookup, on_lookups, 0, 0);
+	ev_timer_init(&e->again, on_executions_again, 0, 0);
 	ev_timer_init(&e->slice, on_slice, 0, 0.0005);
 }
 

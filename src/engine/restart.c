@@ -2,6 +2,7 @@
 /* After a start; see restart.h. */
 #include "engine/restart.h"
 
+#include "engine/contain.h"
 #include "engine/create.h"
 #include "engine/gone.h"
 #include "engine/input.h"
@@ -213,6 +214,7 @@ on_held_end(struct engine *e, struct err *err)
 		if (!s->held)
 			sandbox_ended(s, &gone, false);
 	}
+	contain_resume(e);
 	template_prepare_all(e);
 	if (e->api != NULL)
 		ipc_peer_pause(e->api, false);

@@ -7,8 +7,11 @@
 #include "engine/serve.h"
 
 #include "engine/budgets.h"
+#include "engine/authority.h"
 #include "engine/cell.h"
+#include "engine/contain.h"
 #include "engine/create.h"
+#include "engine/execution.h"
 #include "engine/gone.h"
 #include "engine/health.h"
 #include "engine/input.h"
@@ -17,6 +20,7 @@
 #include "engine/limits.h"
 #include "engine/lost.h"
 #include "engine/proposal.h"
+#include "engine/reconcile.h"
 #include "engine/restart.h"
 #include "engine/stopping.h"
 #include "engine/task.h"
@@ -118,6 +122,13 @@ REQUEST(operation_get)
 REQUEST(proposal_list)
 REQUEST(proposal_get)
 REQUEST(budget_list)
+REQUEST(execution_get)
+REQUEST(execution_list)
+REQUEST(reconcile)
+REQUEST(authority_revoke)
+REQUEST(contain)
+REQUEST(release)
+REQUEST(containment_list)
 
 /* Not read before the supervisor has told what it holds. */
 static const struct ipc_row api_rows[] = {
@@ -157,6 +168,13 @@ static const struct ipc_row api_rows[] = {
 	IPC_ROW(PROPOSAL_LIST, IN(API_LIVE), on_proposal_list),
 	IPC_ROW(PROPOSAL_GET, IN(API_LIVE), on_proposal_get),
 	IPC_ROW(BUDGET_LIST, IN(API_LIVE), on_budget_list),
+	IPC_ROW(EXECUTION_GET, IN(API_LIVE), on_execution_get),
+	IPC_ROW(EXECUTION_LIST, IN(API_LIVE), on_execution_list),
+	IPC_ROW(RECONCILE, IN(API_LIVE), on_reconcile),
+	IPC_ROW(AUTHORITY_REVOKE, IN(API_LIVE), on_authority_revoke),
+	IPC_ROW(CONTAIN, IN(API_LIVE), on_contain),
+	IPC_ROW(RELEASE, IN(API_LIVE), on_release),
+	IPC_ROW(CONTAINMENT_LIST, IN(API_LIVE), on_containment_list),
 };
 
 TOLD(settings, struct engine)

@@ -32,6 +32,12 @@ static const struct edge_row proposal_edges[] = {
 #undef STEP
 };
 
+static const struct edge_row execution_edges[] = {
+#define STEP(s, e, n) {EXECUTION_STATE_##s, EXECUTION_##e, EXECUTION_STATE_##n},
+#include "engine/execution.fsm"
+#undef STEP
+};
+
 static const struct edge_row *
 find(const struct edge_row *rows, size_t n, unsigned state, unsigned event)
 {
@@ -88,5 +94,19 @@ proposal_next(enum proposal_state state, enum proposal_event event, enum proposa
 		return err_set(err, -EPROTO, "event %u for a proposal that is %s", (unsigned)event,
 			proposal_state_text(state));
 	*ret = (enum proposal_state)row->next;
+	return 0;
+}
+
+int
+execution_next(enum execution_state state, enum execution_event event, enum execution_state *ret,
+	struct err *err)
+{
+	const struct edge_row *row = find(
+		execution_edges, ARRAY_LEN(execution_edges), state, event);
+
+	if (row == NULL)
+		return err_set(err, -EPROTO, "event %u for an execution that is %s",
+			(unsigned)event, execution_state_text(state));
+	*ret = (enum execution_state)row->next;
 	return 0;
 }

@@ -35,6 +35,14 @@ enum proposal_event {
 	PROPOSAL_EVENT_MAX
 };
 
+enum execution_event {
+	EXECUTION_SUCCEED,
+	EXECUTION_FAIL,
+	EXECUTION_LOSE,
+	EXECUTION_SETTLE,
+	EXECUTION_EVENT_MAX
+};
+
 enum task_event { TASK_CLOSE, TASK_MARK, TASK_REOPEN, TASK_RECLOSE, TASK_EVENT_MAX };
 
 /* The events of a job are the reasons for which it can end. */
@@ -42,6 +50,8 @@ int sandbox_next(enum sandbox_state state, enum sandbox_event event, enum sandbo
 	struct err *err) MUST_CHECK;
 int task_next(enum task_state state, enum task_event event, enum task_state *ret,
 	struct err *err) MUST_CHECK;
+int execution_next(enum execution_state state, enum execution_event event,
+	enum execution_state *ret, struct err *err) MUST_CHECK;
 int proposal_next(enum proposal_state state, enum proposal_event event, enum proposal_state *ret,
 	struct err *err) MUST_CHECK;
 int job_next(enum job_reason state, enum job_reason event, enum job_reason *ret,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state machines, every (state, event) pair: listed in sandbox.fsm, task.fsm or job.fsm, or refused. The
+ * The state machines, every (state, event) pair: listed in its .fsm table, or refused. The
  * matrices here are written by hand, so that a row that comes or goes in a table is noticed.
  */
 #include "engine/step.h"
@@ -78,8 +78,8 @@ static const int proposal_matrix[PROPOSAL_STATE_MAX][PROPOSAL_EVENT_MAX] = {
 		NO, NO},
 	[P(PENDING)] = {NO, NO, NO, P(APPROVED), P(REJECTED), P(EXPIRED), P(REVOKED), P(SUPERSEDED),
 		NO, NO, NO, NO, NO},
-	[P(APPROVED)] = {NO, NO, NO, NO, NO, P(EXPIRED), P(REVOKED), P(SUPERSEDED), P(DISPATCHING),
-		NO, NO, NO, NO},
+	[P(APPROVED)] = {NO, NO, P(DENIED), NO, NO, P(EXPIRED), P(REVOKED), P(SUPERSEDED),
+		P(DISPATCHING), NO, NO, NO, NO},
 	[P(DISPATCHING)] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, P(SUCCEEDED), P(FAILED), P(UNKNOWN),
 		NO},
 	[P(UNKNOWN)] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, P(SUCCEEDED), P(FAILED), NO, P(MANUAL)},
@@ -113,6 +113,34 @@ test_proposal(void **state)
 			assert_int_equal(r == 0 ? (int)next : NO, proposal_matrix[s][e]);
 			assert_true(r < 0 || s == PROPOSAL_STATE_PROPOSED ||
 				    s == PROPOSAL_STATE_PENDING || next != PROPOSAL_STATE_APPROVED);
+		}
+}
+
+#define X(name) EXECUTION_STATE_##name
+
+/* Columns: SUCCEED FAIL LOSE SETTLE. Nothing leads to DISPATCHING: what was sent is never sent anew. */
+static const int execution_matrix[EXECUTION_STATE_MAX][EXECUTION_EVENT_MAX] = {
+	[X(DISPATCHING)] = {X(SUCCEEDED), X(FAILED), X(UNKNOWN), NO},
+	[X(SUCCEEDED)] = {NO, NO, NO, NO},
+	[X(FAILED)] = {NO, NO, NO, NO},
+	[X(UNKNOWN)] = {X(SUCCEEDED), X(FAILED), X(UNKNOWN), X(MANUAL)},
+	[X(MANUAL)] = {NO, NO, NO, NO},
+};
+
+static void
+test_execution(void **state)
+{
+	struct err err;
+
+	(void)state;
+	for (unsigned s = 0; s < EXECUTION_STATE_MAX; s++)
+		for (unsigned e = 0; e < EXECUTION_EVENT_MAX; e++) {
+			enum execution_state next = EXECUTION_STATE_MAX;
+			int r = execution_next(
+				(enum execution_state)s, (enum execution_event)e, &next, &err);
+
+			assert_int_equal(r == 0 ? (int)next : NO, execution_matrix[s][e]);
+			assert_true(r < 0 || next != EXECUTION_STATE_DISPATCHING);
 		}
 }
 
@@ -150,6 +178,9 @@ test_rows(void **state)
 #define STEP(s, e, n) {200 + JOB_REASON_##s, JOB_REASON_##e},
 #include "engine/job.fsm"
 #undef STEP
+#define STEP(s, e, n) {300 + EXECUTION_STATE_##s, EXECUTION_##e},
+#include "engine/execution.fsm"
+#undef STEP
 	};
 
 	(void)state;
@@ -166,6 +197,7 @@ main(void)
 		cmocka_unit_test(test_sandbox),
 		cmocka_unit_test(test_task),
 		cmocka_unit_test(test_proposal),
+		cmocka_unit_test(test_execution),
 		cmocka_unit_test(test_job),
 		cmocka_unit_test(test_rows),
 	};

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looking at executions; see execution.h. */
+#include "engine/execution.h"
+
+#include "engine/limits.h"
+#include "engine/task.h"
+
+#include <errno.h>
+
+int
+on_execution_get(
+	struct engine *e, struct reply to, const struct msg_execution_get *m, struct err *err)
+{
+	auto_execution struct execution x;
+	struct principal p;
+	int r;
+
+	execution_init(&x, e);
+	r = caller_find(e, &m->caller, &p, err);
+	if (r == 0)
+		r = execution_find(&x, &p, &m->execution, err);
+	if (r == 0)
+		execution_answer(&x, to);
+	return r;
+}
+
+/* ---- pages ---- */
+
+enum { PAGE_MAX = 200 };
+
+struct page {
+	struct engine *engine;
+	const struct principal *who;
+	struct id task; /* zero = all */
+	bool open;
+	uint64_t before, limit;
+};
+
+static enum query_name
+page_query(const struct page *g)
+{
+	if (!id_is_zero(&g->task))
+		return Q_EXECUTION_PAGE_TASK;
+	return g->who->tenant[0] != '\0' ? Q_EXECUTION_PAGE : Q_EXECUTION_PAGE_ALL;
+}
+
+/* The ids first: the rows are read with another statement. One more than asked for tells whether more follow. */
+static int
+read_ids(const struct page *g, struct id *ret, struct err *err)
+{
+	enum query_name name = page_query(g);
+	auto_query struct query q = query_of(g->engine->store, name);
+	int r, n = 0;
+
+	if (name == Q_EXECUTION_PAGE_TASK) {
+		arg_id(&q, &g->task);
+	} else if (name == Q_EXECUTION_PAGE) {
+		arg_text(&q, g->who->tenant);
+		arg_text(&q, g->who->template);
+	}
+	arg_u64(&q, g->open);
+	arg_u64(&q, g->before);
+	arg_u64(&q, g->limit + 1);
+	for (r = query_next(&q, err); r > 0; r = query_next(&q, err))
+		col_id(&q, &ret[n++]);
+	return r < 0 ? r : n;
+}
+
+static int
+send_page(const struct page *g, struct reply to, struct err *err)
+{
+	struct id ids[PAGE_MAX + 1];
+	auto_execution struct execution x;
+	size_t bytes = 0;
+	int n, i, r = 0;
+
+	execution_init(&x, g->engine);
+	n = read_ids(g, ids, err);
+	for (i = 0; r == 0 && i < n && i < (int)g->limit && bytes < LIMIT_PAGE_BYTES; i++) {
+		r = execution_load(&x, &ids[i], err);
+		if (r < 0)
+			return r;
+		bytes += sizeof(struct msg_execution_row) + x.receipt.n;
+		execution_answer(&x, to);
+	}
+	if (n >= 0)
+		REPLY(g->engine, to, END, end, {.more = i < n});
+	return n < 0 ? n : 0;
+}
+
+static int
+seq_of(struct engine *e, const struct id *after, uint64_t *ret, struct err *err)
+{
+	auto_query struct query q = query_of(e->store, Q_EXECUTION_SEQ);
+	int r;
+
+	*ret = INT64_MAX;
+	if (id_is_zero(after))
+		return 0;
+	arg_id(&q, after);
+	r = query_one(&q, err);
+	if (r == -ENOENT)
+		return REFUSE(err, NOT_FOUND, "no such execution");
+	if (r == 0)
+		*ret = col_u64(&q);
+	return r;
+}
+
+int
+on_execution_list(
+	struct engine *e, struct reply to, const struct msg_execution_list *m, struct err *err)
+{
+	auto_task struct task t;
+	struct principal p;
+	struct page g = {.engine = e,
+		.who = &p,
+		.open = m->open,
+		.limit = m->limit == 0 || m->limit > PAGE_MAX ? PAGE_MAX : m->limit};
+	int r;
+
+	task_init(&t, e);
+	r = caller_find(e, &m->caller, &p, err);
+	if (r == 0 && m->task.n != 0)
+		r = task_find_name(&t, &p, m->task, err);
+	if (r == 0)
+		r = seq_of(e, &m->after, &g.before, err);
+	g.task = t.id;
+	return r == 0 ? send_page(&g, to, err) : r;
+}
