@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "lib/action/operation.h"
+#include "lib/action/record.h"
 #include "lib/approval/approvers.h"
 
 enum {
@@ -77,6 +77,3 @@ void authority_settle(const struct authority_ask *ask, struct view execution,
 /* A release, by somebody with role=release; ask->op and ask->record are not looked at. */
 void authority_release(const struct authority_ask *ask, struct view release, struct view signature,
 	struct authority_is *ret);
-
-/* The sentence of check.def. */
-const char *authority_sentence(enum denial denial);

@@ -232,35 +232,34 @@ D17_account_and_environment_are_shown(void **state)
 static void
 what_cannot_be_shown_is_refused(void **state)
 {
-	static const struct instead bad[] =
-		{
-			{"action", NULL},
-			{"provenance", NULL},
-			{"defaulted", NULL},
-			{"v", NULL},
-			{"request.body", NULL},
-			{"facts", "[]"},
-			{"arguments", "[]"},
-			{"arguments", "{\"order_id\":\"1\"}"},
-			{"arguments", "{\"cents\":\"4200\"}"},
-			{"epoch", "\"1\""},
-			{"issued_ms", "253402300800000"},
-			{"issued_ms", "-1"},
-			{"tenant", "1"},
-			{"tenant", "null"},
-			{"v", "1,\"w\":2"},
-			{"request.url", "\"x\",\"z\":1"},
-			{"provenance", "{\"cents\":\"sandbox\",\"order_id\":\"sandbox\",\"other\":"
-				       "\"db\"}"}, /* of no argument */
-			{"provenance", "{\"cents\":\"from me\",\"order_id\":\"sandbox\"}"},
-			{"provenance", "{\"cents\":1,\"order_id\":\"sandbox\"}"},
-			{"provenance", "{\"cents\":\"\",\"order_id\":\"sandbox\"}"},
-			{"defaulted", "[\"reason\",\"cents\"]"},
-			{"defaulted", "[\"nothing\"]"},
-			{"defaulted", "[1]"},
-			{"schema", "\"" PROPOSAL_POLICY "\""},
-			{"action", "\"reply\""},
-		};
+	static const struct instead bad[] = {
+		{"action", NULL},
+		{"provenance", NULL},
+		{"defaulted", NULL},
+		{"v", NULL},
+		{"request.body", NULL},
+		{"facts", "[]"},
+		{"arguments", "[]"},
+		{"arguments", "{\"order_id\":\"1\"}"},
+		{"arguments", "{\"cents\":\"4200\"}"},
+		{"epoch", "\"1\""},
+		{"issued_ms", "253402300800000"},
+		{"issued_ms", "-1"},
+		{"tenant", "1"},
+		{"tenant", "null"},
+		{"v", "1,\"w\":2"},
+		{"request.url", "\"x\",\"z\":1"},
+		{"provenance", "{\"cents\":\"sandbox\",\"order_id\":\"sandbox\",\"other\":"
+			       "\"db\"}"}, /* of no argument */
+		{"provenance", "{\"cents\":\"from me\",\"order_id\":\"sandbox\"}"},
+		{"provenance", "{\"cents\":1,\"order_id\":\"sandbox\"}"},
+		{"provenance", "{\"cents\":\"\",\"order_id\":\"sandbox\"}"},
+		{"defaulted", "[\"reason\",\"cents\"]"},
+		{"defaulted", "[\"nothing\"]"},
+		{"defaulted", "[1]"},
+		{"schema", "\"" PROPOSAL_POLICY "\""},
+		{"action", "\"reply\""},
+	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
