@@ -20,7 +20,7 @@ confine_as_caller(struct err *err)
 	int r = jail_privs_lock(err);
 
 	if (r == 0)
-		r = jail_landlock_all(NULL, 0, err);
+		r = jail_landlock_all(NULL, 0, NULL, 0, err);
 	if (r == 0)
 		r = jail_filter_load(config_syscalls, ARRAY_LEN(config_syscalls), err);
 	return r;

@@ -64,6 +64,9 @@ struct jail {
 	size_t rlimits_n;
 	const struct jail_path *paths; /* empty: no file can be opened at all */
 	size_t paths_n;
+	/* TCP ports that may be connected to where the kernel can tell (Landlock ABI 4, Linux 6.7); empty: none */
+	const uint16_t *ports;
+	size_t ports_n;
 	const struct sock_filter *filter; /* generated; must INCLUDE("base-syscalls.def") */
 	size_t filter_n;
 };
@@ -92,8 +95,9 @@ int jail_ids_drop(uid_t uid, gid_t gid, struct err *err) MUST_CHECK;
 /* no_new_privs and not dumpable. */
 int jail_privs_lock(struct err *err) MUST_CHECK;
 
-/* Handles all rights that the kernel knows, allows only the paths. Needs no_new_privs. */
-int jail_landlock_all(const struct jail_path *paths, size_t n, struct err *err) MUST_CHECK;
+/* Handles all rights that the kernel knows, allows only the paths and ports. Needs no_new_privs. */
+int jail_landlock_all(const struct jail_path *paths, size_t n, const uint16_t *ports,
+	size_t ports_n, struct err *err) MUST_CHECK;
 
 /* Needs no_new_privs. From here the filter holds, for all children too. */
 int jail_filter_load(const struct sock_filter *f, size_t n, struct err *err) MUST_CHECK;

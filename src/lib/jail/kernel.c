@@ -151,8 +151,8 @@ jail_check(const struct jail *j, struct err *err)
 	if (j->keep == 0 && (j->uid == 0 || j->gid == 0 || j->mounts))
 		return err_set(
 			err, -EINVAL, "a jail without capabilities has its own uid and Landlock");
-	if (j->mounts && j->paths_n != 0)
-		return err_set(err, -EINVAL, "a process that mounts cannot have Landlock paths");
+	if (j->mounts && (j->paths_n != 0 || j->ports_n != 0))
+		return err_set(err, -EINVAL, "a process that mounts cannot have Landlock rules");
 	if (j->filter == NULL || j->filter_n == 0)
 		return err_set(err, -EINVAL, "a jail has a syscall filter");
 	return 0;
@@ -175,7 +175,8 @@ jail_enter(const struct jail *j, struct err *err)
 	rc = j->keep != 0 ? jail_caps_drop_to(j->keep, err) : jail_ids_drop(j->uid, j->gid, err);
 	if (rc != 0 || (rc = jail_privs_lock(err)) != 0)
 		return rc;
-	if (!j->mounts && (rc = jail_landlock_all(j->paths, j->paths_n, err)) != 0)
+	if (!j->mounts &&
+		(rc = jail_landlock_all(j->paths, j->paths_n, j->ports, j->ports_n, err)) != 0)
 		return rc;
 	if ((rc = jail_prove_drop(j, err)) != 0)
 		return rc;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Landlock for the backend `kernel`: everything that the kernel can handle is handled,
- * and only the listed directories are given back. Needs no privilege but no_new_privs.
+ * and only the listed directories and ports are given back. Needs no privilege but no_new_privs.
  */
 #include "lib/jail/jail.h"
 
@@ -71,8 +71,19 @@ path_allow(int ruleset, uint64_t handled, const struct jail_path *p, struct err 
 	return 0;
 }
 
+static int
+port_allow(int ruleset, uint16_t port, struct err *err)
+{
+	const struct ll_port rule = {.allowed = LL_CONNECT_TCP, .port = port};
+
+	if (syscall(SYS_landlock_add_rule, ruleset, LL_RULE_PORT, &rule, 0) != 0)
+		return err_errno(err, "cannot allow a port in the jail");
+	return 0;
+}
+
 int
-jail_landlock_all(const struct jail_path *paths, size_t n, struct err *err)
+jail_landlock_all(const struct jail_path *paths, size_t n, const uint16_t *ports, size_t ports_n,
+	struct err *err)
 {
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LL_CREATE_VERSION);
 	struct ll_ruleset r;
@@ -88,6 +99,10 @@ jail_landlock_all(const struct jail_path *paths, size_t n, struct err *err)
 		return err_errno(err, "cannot create a Landlock ruleset");
 	for (size_t i = 0; i < n; i++)
 		if ((rc = path_allow(fd, r.fs, &paths[i], err)) != 0)
+			return rc;
+	/* An older kernel has no rights of TCP to take away. */
+	for (size_t i = 0; r.net != 0 && i < ports_n; i++)
+		if ((rc = port_allow(fd, ports[i], err)) != 0)
 			return rc;
 	if (syscall(SYS_landlock_restrict_self, fd, 0) != 0)
 		return err_errno(err, "cannot enter the Landlock ruleset");

@@ -39,4 +39,11 @@ struct ll_beneath {
 } __attribute__((packed));
 _Static_assert(sizeof(struct ll_beneath) == 12, "struct landlock_path_beneath_attr");
 
-enum { LL_CREATE_VERSION = 1, LL_RULE_BENEATH = 1 };
+#define LL_CONNECT_TCP (1ull << 1) /* ABI 4 */
+
+struct ll_port {
+	uint64_t allowed, port; /* host byte order */
+};
+_Static_assert(sizeof(struct ll_port) == 16, "struct landlock_net_port_attr");
+
+enum { LL_CREATE_VERSION = 1, LL_RULE_BENEATH = 1, LL_RULE_PORT = 2 };

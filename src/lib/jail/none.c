@@ -49,7 +49,8 @@ jail_privs_lock(struct err *err UNUSED)
 }
 
 int
-jail_landlock_all(const struct jail_path *paths UNUSED, size_t n UNUSED, struct err *err UNUSED)
+jail_landlock_all(const struct jail_path *paths UNUSED, size_t n UNUSED,
+	const uint16_t *ports UNUSED, size_t ports_n UNUSED, struct err *err UNUSED)
 {
 	return 0;
 }

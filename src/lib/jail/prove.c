@@ -6,13 +6,16 @@
 #include "lib/jail/jail.h"
 
 #include "lib/jail/caps.h"
+#include "lib/jail/landlock.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 
 static int
@@ -48,12 +51,37 @@ prove_landlock(const struct jail *j, struct err *err)
 	return 0;
 }
 
+/* A port that is not listed is refused before the kernel looks who listens there. */
+static int
+prove_ports(const struct jail *j, struct err *err)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	auto_fd int fd = -1;
+	uint16_t port = 1;
+
+	if (j->ports_n == 0 || syscall(SYS_landlock_create_ruleset, NULL, 0, LL_CREATE_VERSION) < 4)
+		return 0;
+	for (size_t i = 0; i < j->ports_n; i++)
+		if (j->ports[i] == port) {
+			port++;
+			i = SIZE_MAX; /* from the first again */
+		}
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return err_errno(err, "a socket for the proof");
+	at.sin_port = htons(port);
+	if (!refused(connect(fd, (struct sockaddr *)&at, sizeof(at)), EACCES))
+		return unproven(err, "a port that is not listed can be connected to (Landlock)");
+	return 0;
+}
+
 int
 jail_prove_drop(const struct jail *j, struct err *err)
 {
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[2] = {{.effective = 1, .permitted = 1}}; /* CAP_CHOWN */
 	gid_t groups[1] = {0};
+	int rc;
 
 	if (j->keep == 0) {
 		if (!refused(setresuid(0, 0, 0), EPERM) || !refused(setuid(0), EPERM))
@@ -65,7 +93,10 @@ jail_prove_drop(const struct jail *j, struct err *err)
 		if (!refused(syscall(SYS_capset, &head, data), EPERM))
 			return unproven(err, "a capability can be raised");
 	}
-	return j->mounts ? 0 : prove_landlock(j, err);
+	if (j->mounts)
+		return 0;
+	rc = prove_landlock(j, err);
+	return rc != 0 ? rc : prove_ports(j, err);
 }
 
 static int

@@ -254,7 +254,7 @@ refuses_bad_paths(void)
 
 	CHECK(jail_privs_lock(&err) == 0);
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-		CHECK(jail_landlock_all(&bad[i], 1, &err) < 0);
+		CHECK(jail_landlock_all(&bad[i], 1, NULL, 0, &err) < 0);
 }
 
 static void
@@ -414,7 +414,7 @@ build(unsigned int steps, bool of_drop, struct err *err)
 		CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
 	CHECK(prctl(PR_SET_DUMPABLE, (steps & S_DUMP) == 0, 0, 0, 0) == 0);
 	if ((steps & S_LANDLOCK) != 0 && (steps & S_NNP) != 0)
-		CHECK(jail_landlock_all(NULL, 0, err) == 0);
+		CHECK(jail_landlock_all(NULL, 0, NULL, 0, err) == 0);
 	if (of_drop) {
 		CHECK(jail_prove_drop(&loose, err) != 0);
 		return;
@@ -481,7 +481,7 @@ build_whole(void)
 
 	CHECK(jail_rlimits_set(limits, ARRAY_LEN(limits), &err) == 0);
 	build_ids(S_ALL);
-	CHECK(jail_privs_lock(&err) == 0 && jail_landlock_all(NULL, 0, &err) == 0);
+	CHECK(jail_privs_lock(&err) == 0 && jail_landlock_all(NULL, 0, NULL, 0, &err) == 0);
 	CHECK(jail_prove_drop(&loose, &err) == 0);
 	CHECK(jail_filter_load(loose.filter, loose.filter_n, &err) == 0);
 	CHECK(jail_prove(&loose, &err) == 0);

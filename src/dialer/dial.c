@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One request; see dial.h. The order is: own table, name servers, class of every candidate, connect, compare. No packet leaves
+ * before the table holds the name, and none to an address before all of the answer is public.
+ */
+#include "dial.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/loop/loop.h"
+#include "limits.h"
+#include "resolve.h"
+
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+struct dialing {
+	struct link link;
+	struct dialer *dialer; /* borrowed */
+	uint64_t tag;
+	const struct origin *origin; /* borrowed from the table */
+	uint64_t until_ms;
+	ev_timer late;
+	struct resolve *resolve; /* owned; NULL: not now */
+	struct address candidate[DNS_ADDRESSES_MAX];
+	size_t n, at;
+	int fd; /* owned; -1 */
+	ev_io writable;
+	ev_timer share; /* of this candidate */
+	char last[160]; /* what the last candidate came to */
+	bool slow;      /* one did not answer */
+};
+
+static void candidate_try(struct dialing *d);
+
+/* ---- the end ---- */
+
+static void
+fail_tell(struct dialer *dialer, uint64_t tag, enum dial reason, const char *text)
+{
+	struct msg_dial_failed m = {.reason = reason};
+
+	(void)snprintf(m.text, sizeof(m.text), "%s", text);
+	if (dialer->broker != NULL)
+		IPC_SEND(dialer->broker, tag, DIAL_FAILED, dial_failed, m);
+}
+
+static void
+socket_close(struct dialing *d)
+{
+	ev_io_stop(d->dialer->loop, &d->writable);
+	ev_timer_stop(d->dialer->loop, &d->share);
+	if (d->fd >= 0)
+		(void)close(take_fd(&d->fd)); /* nothing was written through it by us */
+}
+
+static void
+dial_free(struct dialing *d)
+{
+	socket_close(d);
+	ev_timer_stop(d->dialer->loop, &d->late);
+	if (d->resolve != NULL)
+		resolve_cancel(take_ptr(d->resolve));
+	list_remove(&d->link);
+	d->dialer->ndials--;
+	loop_free_later(d->dialer->loop, d);
+}
+
+static void
+dial_fail(struct dialing *d, enum dial reason, const char *text)
+{
+	log_line("no connection to %s port %u: %s", d->origin->host, d->origin->port, text);
+	fail_tell(d->dialer, d->tag, reason, text);
+	dial_free(d);
+}
+
+void
+dials_forget(struct dialer *d)
+{
+	list_each (dial, &d->dials, struct dialing, link)
+		dial_free(dial);
+}
+
+/* ---- a connection ---- */
+
+static void
+candidate_failed(struct dialing *d, const char *why)
+{
+	char text[ADDRESS_TEXT];
+
+	address_text(&d->candidate[d->at], text);
+	(void)snprintf(d->last, sizeof(d->last), "%s: %s", text, why);
+	socket_close(d);
+	d->at++;
+	if (d->at < d->n)
+		candidate_try(d);
+	else
+		dial_fail(d, d->slow ? DIAL_TIMEOUT : DIAL_UNREACHABLE, d->last);
+}
+
+/* The far end is the one that was judged, or nothing is handed over. */
+static void
+connected(struct dialing *d)
+{
+	struct msg_dialed m = {0};
+	struct sockaddr_storage at = {0};
+	socklen_t len = sizeof(at);
+	struct address far;
+	uint16_t port;
+	const int one = 1;
+
+	if (getpeername(d->fd, (struct sockaddr *)&at, &len) < 0 ||
+		!address_of_sock(&at, &far, &port) || !address_eq(&far, &d->candidate[d->at]) ||
+		port != d->origin->port) {
+		candidate_failed(d, "the far end is another one");
+		return;
+	}
+	if (setsockopt(d->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) < 0) {
+		candidate_failed(d, "the socket takes no option");
+		return;
+	}
+	address_text(&far, m.address);
+	if (d->dialer->broker != NULL)
+		IPC_SEND_FD(d->dialer->broker, d->tag, DIALED, dialed, d->fd, m);
+	dial_free(d);
+}
+
+static void
+on_writable(struct ev_loop *loop, ev_io *w, int events)
+{
+	struct dialing *d = container_of(w, struct dialing, writable);
+	socklen_t len = sizeof(int);
+	int code = 0;
+
+	(void)loop, (void)events;
+	if (getsockopt(d->fd, SOL_SOCKET, SO_ERROR, &code, &len) < 0)
+		code = errno;
+	if (code != 0)
+		candidate_failed(d, strerrordesc_np(code));
+	else
+		connected(d);
+}
+
+static void
+on_share(struct ev_loop *loop, ev_timer *w, int events)
+{
+	struct dialing *d = container_of(w, struct dialing, share);
+
+	(void)loop, (void)events;
+	d->slow = true;
+	candidate_failed(d, "it does not answer in time");
+}
+
+/* What is left of the time, shared among the candidates that are left. */
+static double
+share_of(const struct dialing *d)
+{
+	uint64_t now = clock_mono_ms(), left = d->until_ms > now ? d->until_ms - now : 1;
+	uint64_t share = left / (d->n - d->at);
+
+	if (share < LIMIT_SHARE_MIN_MS)
+		share = LIMIT_SHARE_MIN_MS;
+	return (double)share / 1000;
+}
+
+static void
+candidate_try(struct dialing *d)
+{
+	struct sockaddr_storage at;
+	socklen_t len = address_sock(&d->candidate[d->at], d->origin->port, &at);
+
+	d->fd = socket(d->candidate[d->at].family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (d->fd < 0 ||
+		(connect(d->fd, (struct sockaddr *)&at, len) < 0 && errno != EINPROGRESS)) {
+		candidate_failed(d, strerrordesc_np(errno));
+		return;
+	}
+	ev_io_set(&d->writable, d->fd, EV_WRITE);
+	ev_io_start(d->dialer->loop, &d->writable);
+	ev_timer_set(&d->share, share_of(d), 0.0);
+	ev_timer_start(d->dialer->loop, &d->share);
+}
+
+/* ---- a name ---- */
+
+/* All or nothing: whoever answers with one address of ours among public ones has no good reason. */
+static bool
+candidates_judge(struct dialing *d, const struct address *a, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct err err = {0};
+
+		if (class_check(&a[i], &d->dialer->own, &err) < 0) {
+			dial_fail(d, DIAL_ADDRESS, err.text);
+			return false;
+		}
+		d->candidate[i] = a[i];
+	}
+	d->n = n;
+	return true;
+}
+
+static void
+on_resolved(void *owner, enum dial reason, const struct address *a, size_t n, const char *text)
+{
+	struct dialing *d = owner;
+
+	d->resolve = NULL; /* it has freed itself */
+	if (reason != DIAL_CONNECTED)
+		dial_fail(d, reason, text);
+	else if (candidates_judge(d, a, n))
+		candidate_try(d);
+}
+
+static void
+on_late(struct ev_loop *loop, ev_timer *w, int events)
+{
+	struct dialing *d = container_of(w, struct dialing, late);
+
+	(void)loop, (void)events;
+	dial_fail(d, DIAL_TIMEOUT,
+		d->resolve != NULL ? "no name server answers in time"
+				   : "no connection in the time that was given");
+}
+
+static void
+dial_start(struct dialing *d)
+{
+	const struct origin *o = d->origin;
+
+	if (!o->literal) {
+		d->resolve = resolve_new(
+			d->dialer->loop, &d->dialer->servers, o->host, on_resolved, d);
+		if (d->resolve == NULL)
+			dial_fail(d, DIAL_BUSY, "there is no memory");
+		return;
+	}
+	if (o->exact) { /* the host's owner named this very address */
+		d->candidate[0] = o->address;
+		d->n = 1;
+		candidate_try(d);
+	} else if (candidates_judge(d, &o->address, 1)) {
+		candidate_try(d);
+	}
+}
+
+void
+dial_begin(
+	struct dialer *dialer, uint64_t tag, struct view host, uint16_t port, uint32_t timeout_ms)
+{
+	const struct origin *origin = origins_find(&dialer->origins, host, port);
+	uint64_t wait = timeout_ms < LIMIT_TIMEOUT_MAX_MS ? timeout_ms : LIMIT_TIMEOUT_MAX_MS;
+	struct dialing *d;
+
+	if (origin == NULL) {
+		log_line("asked for what is no origin");
+		fail_tell(dialer, tag, DIAL_NOT_LISTED, "it is no origin of the catalogue");
+		return;
+	}
+	d = dialer->ndials >= LIMIT_DIALS ? NULL : calloc(1, sizeof(*d));
+	if (d == NULL) {
+		fail_tell(dialer, tag, DIAL_BUSY, "too many connections are on their way");
+		return;
+	}
+	d->dialer = dialer;
+	d->tag = tag;
+	d->origin = origin;
+	d->fd = -1;
+	d->until_ms = clock_mono_ms() + wait;
+	list_append(&dialer->dials, &d->link);
+	dialer->ndials++;
+	ev_init(&d->writable, on_writable);
+	ev_init(&d->share, on_share);
+	ev_timer_init(&d->late, on_late, (double)wait / 1000, 0.0);
+	ev_timer_start(dialer->loop, &d->late);
+	dial_start(d);
+}
