@@ -2,6 +2,7 @@
 /* The catalogue of the tests; see sample.h. Documents are written with ' for ". */
 #include "tests/actions/sample.h"
 
+#include "lib/action/schema.h"
 #include "lib/base/fd.h"
 
 #include <fcntl.h>
@@ -150,4 +151,81 @@ sample_catalogue_fd(uint16_t port)
 	}
 	must(buf_check(&all) == 0);
 	return sample_fd(buf_view(&all), F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+}
+
+static void
+made_of(const struct catalogue *c, const struct operation *op, struct sample_proposal *p)
+{
+	struct proposal_record *r = &p->record;
+	const struct tier *tier = operation_tier(op, schema_amount(op, buf_view(&p->arguments)));
+
+	for (size_t i = 0; i < tier->nroles; i++) {
+		buf_add_view(&p->roles, tier->role[i]);
+		buf_add_byte(&p->roles, 0);
+	}
+	r->action = op->name;
+	r->effect = op->effect;
+	r->quorum = tier->quorum;
+	r->roles = buf_view(&p->roles);
+	r->dispatch_within_ms = op->dispatch_within_ms;
+	r->environment = op->provider.environment;
+	r->provider_account = op->provider.account;
+	memcpy(r->schema, op->schema, SHA256_BYTES);
+	memcpy(r->adapter, op->adapter, SHA256_BYTES);
+	memcpy(r->policy, op->policy, SHA256_BYTES);
+	memcpy(r->catalogue, c->digest, SHA256_BYTES);
+}
+
+void
+sample_proposal(const struct catalogue *c, const char *operation, const char *arguments,
+	const struct id *proposal, uint64_t now_ms, struct sample_proposal *ret)
+{
+	const struct operation *op = catalogue_find(c, view_str(operation));
+	struct id zero = {{0}};
+	struct request_values v;
+	struct err err;
+
+	must(op != NULL);
+	*ret = (struct sample_proposal){.arguments = {.max = ARGUMENTS_BYTES_MAX},
+		.defaulted = {.max = 4096},
+		.roles = {.max = 4096}};
+	must(schema_apply(op, view_str(arguments), &ret->arguments, &ret->defaulted, &err) == 0);
+	made_of(c, op, ret);
+	id_text(proposal, ID_PROPOSAL, ret->proposal);
+	id_text(&zero, ID_TASK, ret->task);
+	id_text(&zero, ID_GRANT, ret->grant);
+	request_key(1, proposal, 0, ret->key);
+	v = (struct request_values){.arguments = buf_view(&ret->arguments),
+		.tenant = view_str("acme"),
+		.task = view_str(ret->task),
+		.proposal = view_str(ret->proposal),
+		.key = view_str(ret->key)};
+	must(request_render(op, &v, &ret->request, &err) == 0);
+	ret->record.arguments = v.arguments;
+	ret->record.defaulted = buf_view(&ret->defaulted);
+	ret->record.provenance = view_str("{}");
+	ret->record.facts = view_str("{}");
+	ret->record.actor = view_str("sandbox:sb_0000000000000000");
+	ret->record.owner = ret->record.requester = view_str("uid:1000");
+	ret->record.capability = view_str(ret->grant);
+	ret->record.proposal = v.proposal;
+	ret->record.task = v.task;
+	ret->record.tenant = v.tenant;
+	ret->record.idempotency_key = v.key;
+	ret->record.method = view_str(ret->request.method);
+	ret->record.url = buf_view(&ret->request.url);
+	ret->record.content_type = view_str(ret->request.content_type);
+	ret->record.body = buf_view(&ret->request.body);
+	ret->record.epoch = 1;
+	ret->record.issued_ms = now_ms;
+	ret->record.decide_by_ms = now_ms + op->decide_within_ms;
+}
+
+void
+sample_proposal_done(struct sample_proposal *p)
+{
+	buf_done(&p->arguments);
+	buf_done(&p->defaulted);
+	buf_done(&p->roles);
+	request_done(&p->request);
 }

@@ -14,9 +14,9 @@
 #include <stdio.h>
 
 #define ARGUMENTS "{\"cents\":4200,\"order_id\":\"48221\",\"reason\":\"late\"}"
-#define FACTS(cents, status, tenant)                                              \
-	"{\"order__paid_cents\":" cents ",\"order__status\":" status \
-	",\"order__tenant\":" tenant "}"
+#define FACTS(cents, status, tenant)                                                              \
+	"{\"order__paid_cents\":" cents ",\"order__status\":" status ",\"order__tenant\":" tenant \
+	"}"
 #define GOOD FACTS("4200", "\"paid\"", "\"acme\"")
 
 static struct parsed refund;
@@ -207,7 +207,9 @@ a_grant_s_conditions_as_text(void **state)
 			fail_msg("row %zu, %s: %d %s", i, texts[i].text, e, err.text);
 		e = conditions_hold_text(
 			&w, view_of(texts[i].text, strlen(texts[i].text) + 1), &err);
-		if (e != (texts[i].holds < 0 ? -EINVAL : texts[i].holds == 1 ? 0 : -EPERM) ||
+		if (e != (texts[i].holds < 0           ? -EINVAL
+				 : texts[i].holds == 1 ? 0
+						       : -EPERM) ||
 			(e < 0 && strstr(err.text, texts[i].why) == NULL))
 			fail_msg("row %zu, %s: %d %s", i, texts[i].text, e, err.text);
 	}

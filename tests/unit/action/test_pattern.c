@@ -118,8 +118,8 @@ the_whole_text_matches_or_not(void **state)
 			view_str(matches[i].pattern), view_str(matches[i].text), &err);
 
 		if ((e < 0 ? -1 : e) != matches[i].match)
-			fail_msg("row %zu: %s on %s: %d %s", i, matches[i].pattern,
-				matches[i].text, e, err.text);
+			fail_msg("row %zu: %s on %s: %d %s", i, matches[i].pattern, matches[i].text,
+				e, err.text);
 		e = pattern_check(view_str(matches[i].pattern), &err);
 		assert_int_equal(e, matches[i].match < 0 ? -EINVAL : 0);
 	}

@@ -75,8 +75,8 @@ the_sample_s_requests(void **state)
 		"http://provider.test:8080/v1/orders/48221/refunds", "application/json",
 		"{\"amount\":4200,\"currency\":\"EUR\",\"reason\":\"late\"}");
 	made(&refund,
-		"{\"cents\":1,\"memo\":\"a\\n\\\"b\",\"order_id\":\"48221\",\"reason\":\"late\"}", "POST",
-		"http://provider.test:8080/v1/orders/48221/refunds", "application/json",
+		"{\"cents\":1,\"memo\":\"a\\n\\\"b\",\"order_id\":\"48221\",\"reason\":\"late\"}",
+		"POST", "http://provider.test:8080/v1/orders/48221/refunds", "application/json",
 		"{\"amount\":1,\"currency\":\"EUR\",\"memo\":\"a\\n\\\"b\",\"reason\":\"late\"}");
 	made(&status, "{\"order_id\":\"48221\"}", "GET",
 		"http://provider.test:8080/v1/orders/48221", "", "");
@@ -140,7 +140,8 @@ loose_with_query(struct parsed *p)
 	buf_add(&all, first.document.p, (size_t)(at - first.document.p));
 	quoted("'query':[{'name':'q x','value':{'argument':'q'}},"
 	       "{'name':'n','value':{'argument':'n'}},{'name':'flag','value':{'argument':'flag'}},"
-	       "{'name':'who','value':{'host':'tenant'}},{'name':'k','value':{'literal':'a&b=c'}}],",
+	       "{'name':'who','value':{'host':'tenant'}},{'name':'k','value':{'literal':'a&b=c'}}]"
+	       ",",
 		&all);
 	buf_add_view(&all, view_skip(buf_view(&first.document), (size_t)(at - first.document.p)));
 	*p = (struct parsed){.document = {.max = 65536}};
@@ -179,7 +180,8 @@ B1_a_value_is_never_another_host(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		char arguments[128], url[128];
 
-		(void)snprintf(arguments, sizeof(arguments), "{\"order_id\":\"%s\"}", rows[i].value);
+		(void)snprintf(
+			arguments, sizeof(arguments), "{\"order_id\":\"%s\"}", rows[i].value);
 		(void)snprintf(url, sizeof(url), "http://provider.test:8080/v1/orders/%s",
 			rows[i].encoded);
 		made(&p, arguments, "GET", url, "", "");
@@ -190,7 +192,8 @@ B1_a_value_is_never_another_host(void **state)
 static void
 B2_a_value_is_never_another_path(void **state)
 {
-	static const char *const bad[] = {"", ".", "..", "../admin", "a/b", "/", "..\\\\admin", "a\\\\b"};
+	static const char *const bad[] = {
+		"", ".", "..", "../admin", "a/b", "/", "..\\\\admin", "a\\\\b"};
 	auto_parsed struct parsed p;
 
 	(void)state;
@@ -203,15 +206,16 @@ B2_a_value_is_never_another_path(void **state)
 	}
 	made(&p, "{\"order_id\":\"%2e%2e\"}", "GET",
 		"http://provider.test:8080/v1/orders/%252e%252e", "", "");
-	made(&p, "{\"order_id\":\"%2f\"}", "GET", "http://provider.test:8080/v1/orders/%252f", "", "");
+	made(&p, "{\"order_id\":\"%2f\"}", "GET", "http://provider.test:8080/v1/orders/%252f", "",
+		"");
 	not_made(&p, "{}", "a part of the path is absent");
 }
 
 static void
 B7_no_line_end_reaches_the_address(void **state)
 {
-	static const char *const bad[] = {"a\\r\\nX: y", "a\\n", "\\t", "\\u0000", "\\u001b",
-		"\x7f", "\xc2\x85"};
+	static const char *const bad[] = {
+		"a\\r\\nX: y", "a\\n", "\\t", "\\u0000", "\\u001b", "\x7f", "\xc2\x85"};
 	auto_parsed struct parsed p;
 
 	(void)state;
@@ -221,8 +225,8 @@ B7_no_line_end_reaches_the_address(void **state)
 
 		(void)snprintf(arguments, sizeof(arguments), "{\"order_id\":\"%s\"}", bad[i]);
 		not_made(&p, arguments, "a part of the path");
-		(void)snprintf(arguments, sizeof(arguments),
-			"{\"order_id\":\"1\",\"q\":\"%s\"}", bad[i]);
+		(void)snprintf(
+			arguments, sizeof(arguments), "{\"order_id\":\"1\",\"q\":\"%s\"}", bad[i]);
 		not_made(&p, arguments, "a value of the query has a control character");
 	}
 }
@@ -241,7 +245,8 @@ the_query_is_encoded_and_in_order(void **state)
 	made(&p, "{\"order_id\":\"1\"}", "GET",
 		"http://provider.test:8080/v1/orders/1?who=acme&k=a%26b%3Dc", "", "");
 	made(&p, "{\"flag\":false,\"order_id\":\"1\",\"q\":\"\"}", "GET",
-		"http://provider.test:8080/v1/orders/1?q%20x=&flag=false&who=acme&k=a%26b%3Dc", "", "");
+		"http://provider.test:8080/v1/orders/1?q%20x=&flag=false&who=acme&k=a%26b%3Dc", "",
+		"");
 }
 
 static void
@@ -274,7 +279,8 @@ a_body_has_the_members_in_the_document_s_order(void **state)
 
 	(void)state;
 	parse(&p, "refund", "{'object':[{'name':'amount','value':{'argument':'cents'}}",
-		"{'object':[{'name':'z-1 \\'x','value':{'object':[{'name':'k','value':{'host':'key'}},"
+		"{'object':[{'name':'z-1 "
+		"\\'x','value':{'object':[{'name':'k','value':{'host':'key'}},"
 		"{'name':'t','value':{'host':'task'}},{'name':'p','value':{'host':'proposal'}}]}},"
 		"{'name':'list','value':{'array':[{'argument':'memo'},{'argument':'cents'},"
 		"{'literal':true},{'literal':'q\\'q'},{'array':[{'argument':'memo'}]}]}},"
@@ -296,15 +302,17 @@ a_form_is_encoded(void **state)
 	(void)state;
 	parse(&p, "refund", "'encoding':'json'", "'encoding':'form'");
 	assert_int_equal(p.code, 0);
-	made(&p, "{\"cents\":7,\"memo\":\"a&b=c\\nd\",\"order_id\":\"1\",\"reason\":\"late\"}", "POST",
-		"http://provider.test:8080/v1/orders/1/refunds", "application/x-www-form-urlencoded",
+	made(&p, "{\"cents\":7,\"memo\":\"a&b=c\\nd\",\"order_id\":\"1\",\"reason\":\"late\"}",
+		"POST", "http://provider.test:8080/v1/orders/1/refunds",
+		"application/x-www-form-urlencoded",
 		"amount=7&currency=EUR&memo=a%26b%3Dc%0Ad&reason=late");
 	parsed_done(&p);
 	parse(&p, "refund", "{'literal':'EUR'}},{'name':'memo'",
 		"{'array':[{'literal':'EUR'}]}},{'name':'memo'");
 	assert_int_equal(p.code, 0);
 	parsed_done(&p);
-	parse(&p, "note", "{'object':[{'name':'text','value':{'argument':'text'}}]},'encoding':'json'",
+	parse(&p, "note",
+		"{'object':[{'name':'text','value':{'argument':'text'}}]},'encoding':'json'",
 		"{'array':[{'argument':'text'}]},'encoding':'form'");
 	assert_int_equal(p.code, -EINVAL);
 }
@@ -312,7 +320,8 @@ a_form_is_encoded(void **state)
 static void
 verify_and_lookup_are_reads(void **state)
 {
-	struct request_values v = values("{\"cents\":7,\"order_id\":\"48221\",\"reason\":\"late\"}");
+	struct request_values v = values(
+		"{\"cents\":7,\"order_id\":\"48221\",\"reason\":\"late\"}");
 	auto_parsed struct parsed p, status, by;
 	struct lookup_rule rule;
 	struct request r;
@@ -328,8 +337,7 @@ verify_and_lookup_are_reads(void **state)
 	request_done(&r);
 	assert_int_equal(request_render_lookup(&p.op, &v, &r, &err), 0);
 	assert_string_equal(r.method, "GET");
-	assert_true(view_is(
-		buf_view(&r.url), "http://provider.test:8080/v1/executions?key=" KEY));
+	assert_true(view_is(buf_view(&r.url), "http://provider.test:8080/v1/executions?key=" KEY));
 	request_done(&r);
 	assert_true(request_lookup_rule(&p.op, &rule));
 	assert_true(view_is(rule.list, "data"));
@@ -343,9 +351,11 @@ verify_and_lookup_are_reads(void **state)
 	assert_int_equal(request_render_lookup(&status.op, &v, &r, &err), -EINVAL);
 	assert_false(request_lookup_rule(&status.op, &rule));
 	parse(&by, "refund",
-		"'by':'key','consistency_ms':500,'failed':['failed'],'field':'status','list':'data',"
+		"'by':'key','consistency_ms':500,'failed':['failed'],'field':'status','list':'data'"
+		","
 		"'path':['v1','executions'],'query':[{'name':'key','value':{'host':'key'}}]",
-		"'by':'reference','consistency_ms':500,'field':'status','path':['v1',{'host':'reference'}]");
+		"'by':'reference','consistency_ms':500,'field':'status','path':['v1',{'host':'"
+		"reference'}]");
 	assert_int_equal(by.code, 0);
 	assert_int_equal(request_render_lookup(&by.op, &v, &r, &err), -EINVAL);
 	v.reference = view_str("re_1/x");

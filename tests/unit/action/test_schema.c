@@ -81,10 +81,10 @@ A2_an_unknown_argument_is_refused(void **state)
 		"\"approved\" is not a parameter");
 	refuses(&p.op, "{'cents':4200,'cents_paid':1,'order_id':'48221'}",
 		"\"cents_paid\" is not a parameter");
-	refuses(&p.op, "{'cents':4200,'order_id':'48221','zz':null}",
-		"\"zz\" is not a parameter");
+	refuses(&p.op, "{'cents':4200,'order_id':'48221','zz':null}", "\"zz\" is not a parameter");
 	refuses(&p.op, "{'__proto__':{},'cents':4200,'order_id':'48221'}", "not canonical");
-	refuses(&p.op, "{'cents':4200,'memo':{'a':1},'order_id':'48221'}", "memo: must be a string");
+	refuses(&p.op, "{'cents':4200,'memo':{'a':1},'order_id':'48221'}",
+		"memo: must be a string");
 }
 
 static void
@@ -98,7 +98,8 @@ A2_at_any_depth(void **state)
 		"'type':'object'},'max':3,'min':1,'name':'list','type':'array'}],"
 		"'name':'outer','type':'object'}");
 	assert_int_equal(p.code, 0);
-	accepts(&p.op, "{'outer':{'list':[{'n':1},{'n':2}]}}", "{'outer':{'list':[{'n':1},{'n':2}]}}");
+	accepts(&p.op, "{'outer':{'list':[{'n':1},{'n':2}]}}",
+		"{'outer':{'list':[{'n':1},{'n':2}]}}");
 	refuses(&p.op, "{'outer':{'list':[{'n':1},{'m':1,'n':2}]}}",
 		"outer: list: entry 1: \"m\" is not a parameter");
 	refuses(&p.op, "{'outer':{'list':[{'n':1,'o':2}]}}", "\"o\" is not a parameter");
@@ -113,8 +114,8 @@ A2_at_any_depth(void **state)
 static void
 A3_money_is_an_integer(void **state)
 {
-	static const char *const tokens[] = {"42.00", "4.2e1", "0.42E2", "42e0", "042", "+42", "0x2a",
-		"'42'", "[42]", "true", "null", "42.", "Infinity"};
+	static const char *const tokens[] = {"42.00", "4.2e1", "0.42E2", "42e0", "042", "+42",
+		"0x2a", "'42'", "[42]", "true", "null", "42.", "Infinity"};
 	auto_parsed struct parsed p;
 
 	(void)state;
@@ -135,8 +136,8 @@ A4_no_number_is_rounded(void **state)
 	auto_parsed struct parsed p;
 
 	(void)state;
-	parse_parameters(&p,
-		"{'max':9007199254740991,'min':-9007199254740991,'name':'n','type':'integer'}");
+	parse_parameters(
+		&p, "{'max':9007199254740991,'min':-9007199254740991,'name':'n','type':'integer'}");
 	assert_int_equal(p.code, 0);
 	accepts(&p.op, "{'n':9007199254740991}", "{'n':9007199254740991}");
 	accepts(&p.op, "{'n':-9007199254740991}", "{'n':-9007199254740991}");
@@ -179,12 +180,12 @@ A9_an_identifier_is_in_NFC_already(void **state)
 	refuses(&p.op, "{'who':'rene\u0301'}", "is an identifier");
 	assert_true(identifier_ok(view_str("ren\u00e9")));
 	assert_false(identifier_ok(view_str("rene\u0301")));
-	assert_false(identifier_ok(view_str("\u212b"))); /* angstrom: NFC replaces it */
-	assert_false(identifier_ok(view_str("\u0387"))); /* Greek ano teleia: so too */
+	assert_false(identifier_ok(view_str("\u212b")));       /* angstrom: NFC replaces it */
+	assert_false(identifier_ok(view_str("\u0387")));       /* Greek ano teleia: so too */
 	assert_false(identifier_ok(view_str("\u1100\u1161"))); /* jamo that compose */
 	assert_true(identifier_ok(view_str("\uac00")));
 	assert_false(identifier_ok(view_str("\uac00\u11a8"))); /* and a final consonant */
-	assert_false(identifier_ok(view_str("\uf900"))); /* compatibility ideograph */
+	assert_false(identifier_ok(view_str("\uf900")));       /* compatibility ideograph */
 	assert_false(identifier_ok(view_str("")));
 	assert_false(identifier_ok(view_str("a\xff")));
 }
@@ -230,9 +231,8 @@ A12_absent_null_and_empty_are_three_things(void **state)
 	auto_parsed struct parsed p;
 
 	(void)state;
-	parse_parameters(&p,
-		"{'max':5,'min':0,'name':'a','type':'string'},"
-		"{'max':5,'min':1,'name':'b','optional':true,'type':'string'}");
+	parse_parameters(&p, "{'max':5,'min':0,'name':'a','type':'string'},"
+			     "{'max':5,'min':1,'name':'b','optional':true,'type':'string'}");
 	assert_int_equal(p.code, 0);
 	accepts(&p.op, "{'a':''}", "{'a':''}");
 	accepts(&p.op, "{'a':'','b':'x'}", "{'a':'','b':'x'}");
@@ -254,14 +254,14 @@ A13_defaults_are_in_the_bytes_and_named(void **state)
 
 	(void)state;
 	refund(&p);
-	assert_int_equal(
-		apply(&p.op, "{'cents':1,'order_id':'2'}", &out, &defaulted, &why), 0);
-	assert_true(view_is(buf_view(&out), "{\"cents\":1,\"order_id\":\"2\",\"reason\":\"other\"}"));
+	assert_int_equal(apply(&p.op, "{'cents':1,'order_id':'2'}", &out, &defaulted, &why), 0);
+	assert_true(
+		view_is(buf_view(&out), "{\"cents\":1,\"order_id\":\"2\",\"reason\":\"other\"}"));
 	assert_true(view_eq(buf_view(&defaulted), view_of("reason", 7)));
 	buf_clear(&out);
 	buf_clear(&defaulted);
-	assert_int_equal(apply(&p.op, "{'cents':1,'order_id':'2','reason':'other'}", &out,
-				 &defaulted, &why),
+	assert_int_equal(
+		apply(&p.op, "{'cents':1,'order_id':'2','reason':'other'}", &out, &defaulted, &why),
 		0);
 	assert_int_equal(defaulted.n, 0);
 	parsed_done(&p);
@@ -323,8 +323,7 @@ B6_an_address_is_an_address_alone(void **state)
 	parse(&p, "reply", NULL, NULL);
 	refuses(&p.op, "{'body':'x','recipient':'\\'boss@corp\\' <x@evil>','subject':'y'}",
 		"recipient: ");
-	refuses(&p.op, "{'body':'x','recipient':'boss@corp<x@evil>','subject':'y'}",
-		"must match");
+	refuses(&p.op, "{'body':'x','recipient':'boss@corp<x@evil>','subject':'y'}", "must match");
 	refuses(&p.op, "{'body':'x','recipient':'a@b,c@d','subject':'y'}", "must match");
 	refuses(&p.op, "{'body':'x','recipient':'a@b c@d','subject':'y'}", "identifier");
 }
@@ -332,8 +331,15 @@ B6_an_address_is_an_address_alone(void **state)
 static void
 B7_no_control_character_in_one_line(void **state)
 {
-	static const char *const bad[] = {"a\\r\\nBcc: x", "a\\n", "\\r", "a\\tb", "\\u0000", "\\u001b[2J",
-		"a\xc2\x85""b", "a\x7f""b", "a\u2028b", "a\u2029b", "a\xc2\x9b""b"};
+	static const char *const bad[] = {"a\\r\\nBcc: x", "a\\n", "\\r", "a\\tb", "\\u0000",
+		"\\u001b[2J",
+		"a\xc2\x85"
+		"b",
+		"a\x7f"
+		"b",
+		"a\u2028b", "a\u2029b",
+		"a\xc2\x9b"
+		"b"};
 	auto_parsed struct parsed p;
 
 	(void)state;
@@ -341,8 +347,8 @@ B7_no_control_character_in_one_line(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		char text[128];
 
-		(void)snprintf(text, sizeof(text),
-			"{'body':'x','recipient':'a@b','subject':'%s'}", bad[i]);
+		(void)snprintf(text, sizeof(text), "{'body':'x','recipient':'a@b','subject':'%s'}",
+			bad[i]);
 		refuses(&p.op, text, "subject: must be one line");
 	}
 	accepts(&p.op, "{'body':'x\\n\\ty','recipient':'a@b','subject':'\u202e fine'}",
@@ -355,11 +361,13 @@ B7_no_control_character_in_one_line(void **state)
 static void
 B9_a_script_is_its_bytes_and_never_a_path(void **state)
 {
-	static const char *const bad[] = {"'build.sh'", "{'path':'/tmp/x','text':'ls','workdir':'/work'}",
-		"{'file':'/tmp/x','workdir':'/work'}", "{'text':'ls'}", "{'text':'','workdir':'/work'}",
-		"{'text':'ls','workdir':'work'}", "{'text':'ls','workdir':'/work/../etc'}",
-		"{'text':'ls','workdir':'/work//x'}", "{'text':'ls','workdir':'/a b'}",
-		"{'text':'ls','workdir':'/./a'}", "{'text':'ls\\u0000','workdir':'/work'}",
+	static const char *const bad[] = {"'build.sh'",
+		"{'path':'/tmp/x','text':'ls','workdir':'/work'}",
+		"{'file':'/tmp/x','workdir':'/work'}", "{'text':'ls'}",
+		"{'text':'','workdir':'/work'}", "{'text':'ls','workdir':'work'}",
+		"{'text':'ls','workdir':'/work/../etc'}", "{'text':'ls','workdir':'/work//x'}",
+		"{'text':'ls','workdir':'/a b'}", "{'text':'ls','workdir':'/./a'}",
+		"{'text':'ls\\u0000','workdir':'/work'}",
 		"{'text':'0123456789012345678901234567890123456789012','workdir':'/work'}"};
 	auto_parsed struct parsed p;
 
@@ -379,11 +387,11 @@ B9_a_script_is_its_bytes_and_never_a_path(void **state)
 static void
 E1_invisible_characters_are_no_identifier(void **state)
 {
-	static const char *const bad[] = {"\u202a", "\u202b", "\u202c", "\u202d", "\u202e", "\u2066",
-		"\u2067", "\u2068", "\u2069", "\u200b", "\u200c", "\u200d", "\u200e", "\u200f", "\u2060",
-		"\ufeff", "\u00ad", "\u061c", "\u180e", "\U000e0041", "\U000e007f", "\ue000",
-		"\U000f0000", "\u0301", "\u3099", "\ufe0f", "\u2028", " ", "\u00a0", "\u3000", "\t", "\n",
-		"\x7f", "\xc2\x85", "\ufffe", "\u00d7", "\u00b7"};
+	static const char *const bad[] = {"\u202a", "\u202b", "\u202c", "\u202d", "\u202e",
+		"\u2066", "\u2067", "\u2068", "\u2069", "\u200b", "\u200c", "\u200d", "\u200e",
+		"\u200f", "\u2060", "\ufeff", "\u00ad", "\u061c", "\u180e", "\U000e0041",
+		"\U000e007f", "\ue000", "\U000f0000", "\u0301", "\u3099", "\ufe0f", "\u2028", " ",
+		"\u00a0", "\u3000", "\t", "\n", "\x7f", "\xc2\x85", "\ufffe", "\u00d7", "\u00b7"};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
@@ -406,10 +414,9 @@ each_type_is_itself(void **state)
 	auto_parsed struct parsed p;
 
 	(void)state;
-	parse_parameters(&p,
-		"{'name':'b','type':'boolean'},"
-		"{'name':'e','type':'enum','values':['x','y']},"
-		"{'max':4,'min':2,'name':'s','pattern':'[a-z]+','type':'string'}");
+	parse_parameters(&p, "{'name':'b','type':'boolean'},"
+			     "{'name':'e','type':'enum','values':['x','y']},"
+			     "{'max':4,'min':2,'name':'s','pattern':'[a-z]+','type':'string'}");
 	assert_int_equal(p.code, 0);
 	accepts(&p.op, "{'b':false,'e':'y','s':'abcd'}", "{'b':false,'e':'y','s':'abcd'}");
 	refuses(&p.op, "{'b':0,'e':'y','s':'abc'}", "b: must be true or false");
@@ -453,11 +460,13 @@ parameters_that_make_no_sense(void **state)
 		"{'multiline':true,'name':'a','type':'boolean'}",
 		"{'max':5,'min':1,'name':'a','type':'array'}",
 		"{'items':{'name':'x','type':'boolean'},'max':5,'min':1,'name':'a','type':'array'}",
-		"{'items':{'optional':true,'type':'boolean'},'max':5,'min':1,'name':'a','type':'array'}",
+		"{'items':{'optional':true,'type':'boolean'},'max':5,'min':1,'name':'a','type':'"
+		"array'}",
 		"{'items':{'type':'boolean'},'max':257,'min':1,'name':'a','type':'array'}",
 		"{'fields':[],'name':'a','type':'object'}",
 		"{'fields':[{'type':'boolean'}],'name':'a','type':'object'}",
-		"{'fields':[{'default':true,'name':'b','type':'boolean'}],'name':'a','type':'object'}",
+		"{'fields':[{'default':true,'name':'b','type':'boolean'}],'name':'a','type':'"
+		"object'}",
 		"{'name':'b','type':'boolean'},{'name':'a','type':'boolean'}",
 		"{'name':'a','type':'boolean'},{'name':'a','type':'boolean'}",
 	};
@@ -503,8 +512,8 @@ arguments_have_a_ceiling(void **state)
 	assert_non_null(strstr(err.text, "more than 32768"));
 	struct buf none = {.max = 4};
 
-	assert_int_equal(schema_apply(&p.op,
-				 view_str("{\"cents\":1,\"order_id\":\"2\"}"), &none, &d, &err),
+	assert_int_equal(
+		schema_apply(&p.op, view_str("{\"cents\":1,\"order_id\":\"2\"}"), &none, &d, &err),
 		-ENOBUFS);
 	buf_done(&none);
 }
@@ -516,7 +525,8 @@ the_amount_is_the_argument(void **state)
 
 	(void)state;
 	refund(&p);
-	assert_int_equal(schema_amount(&p.op, view_str("{\"cents\":4200,\"order_id\":\"1\"}")), 4200);
+	assert_int_equal(
+		schema_amount(&p.op, view_str("{\"cents\":4200,\"order_id\":\"1\"}")), 4200);
 	parse(&q, "reply", NULL, NULL);
 	assert_int_equal(schema_amount(&q.op, view_str("{}")), 0);
 }
@@ -543,8 +553,7 @@ every_change_of_a_byte_is_another_value_or_none(void **state)
 			if (schema_apply(&p.op, buf_view(&in), &out, &d, &err) < 0)
 				continue;
 			assert_true(view_eq(buf_view(&in), buf_view(&out)));
-			assert_int_equal(
-				schema_apply(&p.op, buf_view(&out), &again, &d, &err), 0);
+			assert_int_equal(schema_apply(&p.op, buf_view(&out), &again, &d, &err), 0);
 			assert_true(view_eq(buf_view(&again), buf_view(&out)));
 		}
 		in.p[at] = kept;
