@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 
 /* What stands in there decides what can be done at all, so only root writes to it. One that is not there is empty. */
 static int
@@ -42,41 +41,10 @@ take_over(struct supervisor *sv)
 	sv->origins = take_fd(&sv->reload.origins);
 }
 
-static int
-sealed_text(const char *text, struct err *err)
-{
-	auto_fd int fd = memfd_create("operations", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	if (fd < 0)
-		return err_errno(err, "a memory file");
-	if (fd_write_all(fd, text, strlen(text), err) < 0)
-		return err->code;
-	if (lseek(fd, 0, SEEK_SET) < 0 ||
-		fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) <
-			0)
-		return err_errno(err, "sealing a memory file");
-	return take_fd(&fd);
-}
-
-/* A host without a directory of operations. */
-static int
-empty_start(struct supervisor *sv, struct err *err)
-{
-	sv->operations = sealed_text("", err);
-	if (sv->operations < 0)
-		return sv->operations;
-	sv->origins = sealed_text("{\"origins\":[]}", err);
-	return sv->origins < 0 ? sv->origins : 0;
-}
-
 int
 catalogue_start(struct supervisor *sv, struct err *err)
 {
-	int r;
-
-	if (access(sv->settings.operations_dir, F_OK) < 0 && errno == ENOENT)
-		return empty_start(sv, err);
-	r = reload_begin(sv, err);
+	int r = reload_begin(sv, err);
 
 	if (r == 0)
 		r = compile_wait(&sv->reload, err);
