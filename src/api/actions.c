@@ -191,18 +191,17 @@ row_budget(struct json_out *o, const struct msg_budget_row *m)
 int
 signed_bytes(const struct field_str *f, const char *name, struct buf *ret, struct err *err)
 {
+	int r;
+
 	buf_init(ret, SIGNED_BYTES_MAX);
-	switch (base64_decode(f->v, ret)) {
-	case 0:
-		break;
-	case -EINVAL:
+	r = base64_decode(f->v, ret);
+	if (r == -EINVAL)
 		return refuse(err, BAD_REQUEST,
 			"%s must be base 64 as in RFC 4648, with its padding and without blanks",
 			name);
-	default:
+	if (r < 0)
 		return refuse(
 			err, TOO_LARGE, "%s may have at most %d bytes", name, SIGNED_BYTES_MAX);
-	}
 	return ret->n > 0 ? 0 : refuse(err, BAD_REQUEST, "%s is empty", name);
 }
 

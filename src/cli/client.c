@@ -220,7 +220,8 @@ read_head(struct exchange *x, struct http_scan *scan, struct err *err)
 			return 0;
 		if (r < 0)
 			return bad_answer(scan->reason, err);
-		r = receive(x, LIMIT_HEAD_MS, &n, err);
+		r = receive(x, x->client->patience_ms != 0 ? x->client->patience_ms : LIMIT_HEAD_MS,
+			&n, err);
 		if (r < 0)
 			return r;
 		if (n == 0)

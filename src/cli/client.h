@@ -20,6 +20,7 @@ struct client {
 	 */
 	bool lingers;
 	uint64_t linger_until; /* CLOCK_MONOTONIC; 0: no signal came yet */
+	uint64_t patience_ms;  /* until an answer begins; 0: LIMIT_HEAD_MS */
 	struct buf
 		refusal; /* what the daemon said of the last refusal; safe text, may be longer than an err */
 	unsigned refusal_status;

@@ -15,7 +15,7 @@ help_all(FILE *out)
 
 	(void)fprintf(out, "demilune VERB [OPTION...] [ARGUMENT...]\n\n");
 	for (size_t i = 0; i < n; i++)
-		(void)fprintf(out, "  %-9s%-8s %s\n", verbs[i].verb, verbs[i].sub, verbs[i].what);
+		(void)fprintf(out, "  %-12s%-9s%s\n", verbs[i].verb, verbs[i].sub, verbs[i].what);
 	(void)fprintf(out, "\nSee demilune help VERB, and demilune(1).\n");
 }
 

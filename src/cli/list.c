@@ -39,8 +39,8 @@ list_show(struct cli *cli, const struct list *l, struct err *err)
 	table_init(&t, l->column, l->columns);
 	r = list_target(a, l->path, &target, err);
 	if (r == 0)
-		r = answer_pages(
-			&cli->client, buf_view(&target), args_has(a, OPT_LABEL), "id", &items, err);
+		r = answer_pages(&cli->client, buf_view(&target), view_has(buf_view(&target), '?'),
+			"id", &items, err);
 	if (r < 0)
 		return r;
 	if (args_has(a, OPT_JSON))

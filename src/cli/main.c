@@ -61,6 +61,19 @@ add_hint(const struct client *c, struct buf *out)
 	}
 }
 
+/* The check of an action that failed, for whoever looks it up. */
+static void
+add_denial(const struct client *c, struct buf *out)
+{
+	struct view denial = answer_text(c->refused, "denial");
+
+	if (denial.n == 0)
+		return;
+	buf_add_str(out, " (");
+	safe_add(out, denial, 40);
+	buf_add_str(out, ")");
+}
+
 /* What the daemon said stands in full in client.refusal; it and all else may quote a stranger. */
 static void
 tell(const struct cli *cli, const struct err *err)
@@ -70,6 +83,7 @@ tell(const struct cli *cli, const struct err *err)
 	buf_init(&safe, LIMIT_REFUSAL_BYTES * 9);
 	if (err->code == -EREMOTEIO && cli->client.refusal.n != 0) {
 		buf_add_view(&safe, buf_view(&cli->client.refusal));
+		add_denial(&cli->client, &safe);
 		add_hint(&cli->client, &safe);
 	} else {
 		safe_add(&safe, view_str(err->text), 0);
