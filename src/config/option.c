@@ -3,6 +3,7 @@
 #include "config/option.h"
 
 #include "config/unit.h"
+#include "lib/base/host.h"
 #include "lib/base/num.h"
 
 #include <arpa/inet.h>
@@ -213,15 +214,12 @@ set_paths(struct settings *s, const struct option *o, struct view v, struct err 
 }
 
 static bool
-address_ok(struct view v)
+resolver_ok(struct view v)
 {
-	uint8_t address[sizeof(struct in6_addr)];
-	char text[INET6_ADDRSTRLEN] = "";
+	struct address a;
+	uint16_t port;
 
-	if (v.n == 0 || v.n >= sizeof(text))
-		return false;
-	memcpy(text, v.p, v.n);
-	return inet_pton(AF_INET, text, address) == 1 || inet_pton(AF_INET6, text, address) == 1;
+	return address_port_parse(v, 53, &a, &port) == 0;
 }
 
 static int
@@ -234,10 +232,10 @@ set_resolvers(struct settings *s, const struct option *o, struct view v, struct 
 		memcpy(field, v.p, v.n);
 		return 0;
 	}
-	if (v.n == 0 || !set_texts(s, o, v, address_ok))
+	if (v.n == 0 || !set_texts(s, o, v, resolver_ok))
 		return err_set(err, -EINVAL,
 			"%s must be system, or at most %llu IP addresses separated by commas, such "
-			"as 192.0.2.1",
+			"as 192.0.2.1 or 192.0.2.1:5353",
 			o->path, (unsigned long long)o->max);
 	return 0;
 }

@@ -4,6 +4,7 @@
 
 #include "config/template.h"
 #include "config/unit.h"
+#include "lib/base/host.h"
 #include "lib/base/name.h"
 #include "lib/base/num.h"
 
@@ -47,17 +48,13 @@ read_account(struct builder *b, const struct node *n)
 
 /* ---- origin and address ---- */
 
+/* A name, or an IPv4 address; IPv6 stands in `address`. */
 static bool
 host_ok(struct view v)
 {
-	bool ok = v.n > 0 && v.n <= 253 && v.p[v.n - 1] != '.';
+	struct address literal;
 
-	for (size_t i = 0; ok && i < v.n; i++) {
-		uint8_t c = v.p[i];
-
-		ok = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
-	}
-	return ok;
+	return host_name_ok(v) || (!view_has(v, ':') && address_parse(v, &literal) == 0);
 }
 
 static void
@@ -101,7 +98,7 @@ read_origin(struct builder *b, const struct node *n, struct provider_source *p)
 
 /* The one text of an address, so that the same address is the same text everywhere. */
 static bool
-address_parse(struct view v, char ret[static ADDRESS_BYTES], bool *ret_loopback)
+address_read(struct view v, char ret[static ADDRESS_BYTES], bool *ret_loopback)
 {
 	char text[ADDRESS_BYTES] = "";
 	struct in6_addr six;
@@ -127,10 +124,12 @@ read_address(struct builder *b, struct provider_source *p)
 	char text[ADDRESS_BYTES] = "";
 	bool loopback = false;
 
-	if (n != NULL && !address_parse(n->text, text, &loopback))
+	if (n != NULL && !address_read(n->text, text, &loopback))
 		fault(b, n->at, "address must be one IP address, such as 10.0.0.5");
 	else if (n != NULL && !view_is(n->text, text))
 		fault(b, n->at, "write this address as %s", text);
+	else if (n != NULL && p->host.n > 0 && !host_name_ok(p->host) && !view_eq(n->text, p->host))
+		fault(b, n->at, "origin is one address and this is another");
 	else if (n != NULL)
 		p->address = n->text;
 	if (o != NULL && p->host.n > 0 && !p->tls && !loopback)

@@ -2,8 +2,6 @@
 /* Addresses and what they are; see class.h. Called by dial.c for each candidate, before anything is connected. */
 #include "class.h"
 
-#include "lib/base/num.h"
-
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
@@ -13,38 +11,6 @@ static size_t
 bytes_of(int family)
 {
 	return family == AF_INET ? 4 : 16;
-}
-
-int
-address_parse(struct view text, struct address *ret)
-{
-	struct address a = {0};
-	char copy[ADDRESS_TEXT], again[ADDRESS_TEXT];
-
-	if (text.n == 0 || text.n >= sizeof(copy) || view_has(text, 0))
-		return -EINVAL;
-	memcpy(copy, text.p, text.n);
-	copy[text.n] = '\0';
-	a.family = view_has(text, ':') ? AF_INET6 : AF_INET;
-	if (inet_pton(a.family, copy, a.b) != 1)
-		return -EINVAL;
-	address_text(&a, again);
-	if (strcmp(again, copy) != 0)
-		return -EINVAL;
-	*ret = a;
-	return 0;
-}
-
-void
-address_text(const struct address *a, char ret[static ADDRESS_TEXT])
-{
-	must(inet_ntop(a->family, a->b, ret, ADDRESS_TEXT) != NULL);
-}
-
-bool
-address_eq(const struct address *a, const struct address *b)
-{
-	return a->family == b->family && memcmp(a->b, b->b, bytes_of(a->family)) == 0;
 }
 
 socklen_t

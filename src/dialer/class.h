@@ -6,22 +6,12 @@
 #pragma once
 
 #include "lib/base/err.h"
-#include "lib/base/view.h"
+#include "lib/base/host.h"
 
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-enum { ADDRESS_TEXT = 64, OWN_MAX = 256 };
-
-struct address {
-	int family;    /* AF_INET or AF_INET6 */
-	uint8_t b[16]; /* network order; 4 bytes of AF_INET */
-};
-
-/* The canonical text of an address and no other: "127.1", "010.0.0.1", "::ffff:a00:1" and zones are -EINVAL. */
-int address_parse(struct view text, struct address *ret) MUST_CHECK;
-void address_text(const struct address *a, char ret[static ADDRESS_TEXT]);
-bool address_eq(const struct address *a, const struct address *b);
+enum { OWN_MAX = 256 };
 
 /* For connect(2), and from what getpeername(2) says; false: another family. */
 socklen_t address_sock(const struct address *a, uint16_t port, struct sockaddr_storage *ret);

@@ -8,7 +8,6 @@ enum {
 	HEADER_BYTES = 12,
 	QUESTION_TAIL = 4, /* type and class */
 	CLASS_IN = 1,
-	LABEL_MAX = 63,
 	NAME_WIRE_MAX = 255,
 	POINTERS_MAX = 16, /* of one name: writers need one */
 	FLAG_ANSWER = 0x8000,
@@ -20,35 +19,22 @@ enum {
 	RCODE_NO_NAME = 3,
 };
 
-static bool
-label_char(uint8_t c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
-}
-
 int
 dns_question_make(struct view name, enum dns_type type, const uint8_t noise[static 34],
 	struct dns_question *ret, struct err *err)
 {
-	struct dns_question q = {.type = type, .id = (uint16_t)(noise[0] << 8 | noise[1])};
+	struct dns_question q = {.type = type, .id = (uint16_t)(noise[0] << 8 | noise[1]), .n = 1};
 	size_t label = 0; /* where the length of the present one stands */
 
-	if (name.n == 0 || name.n > DNS_NAME_MAX)
-		return err_set(err, -EINVAL, "a name has 1 to %d bytes", DNS_NAME_MAX);
-	q.n = 1;
+	if (!host_name_ok(name))
+		return err_set(err, -EINVAL, "it is not a name of DNS");
 	for (size_t i = 0; i <= name.n; i++) {
-		size_t n = q.n - label - 1;
-
 		if (i == name.n || name.p[i] == '.') {
-			if (n == 0 || n > LABEL_MAX || name.p[i - 1] == '-')
-				return err_set(err, -EINVAL, "a label of the name is not one");
-			q.wire[label] = (uint8_t)n;
+			q.wire[label] = (uint8_t)(q.n - label - 1);
 			label = q.n;
 			q.wire[q.n++] = 0;
 			continue;
 		}
-		if (!label_char(name.p[i]) || (n == 0 && name.p[i] == '-'))
-			return err_set(err, -EINVAL, "a character of the name is not one");
 		q.wire[q.n] = name.p[i];
 		if (name.p[i] >= 'a' && (noise[2 + i / 8] >> i % 8 & 1) != 0)
 			q.wire[q.n] = (uint8_t)(name.p[i] - 'a' + 'A');
@@ -133,7 +119,7 @@ name_read(struct view m, size_t *at, struct name *ret)
 			i = lowest = to;
 			continue;
 		}
-		if (n > LABEL_MAX || m.n - i <= n || name.n + 1 + n > NAME_WIRE_MAX)
+		if (n > HOST_LABEL_MAX || m.n - i <= n || name.n + 1 + n > NAME_WIRE_MAX)
 			return -EPROTO;
 		name.wire[name.n++] = (uint8_t)n;
 		for (size_t k = 0; k < n; k++)

@@ -8,7 +8,6 @@
 #include "class.h"
 
 enum {
-	DNS_NAME_MAX = 253, /* in text */
 	DNS_QUERY_MAX = 12 + 255 + 4,
 	DNS_UDP_MAX =
 		4096, /* an answer to a question without EDNS has 512; what is longer is cut and refused */
@@ -36,8 +35,7 @@ struct dns_answer {
 };
 
 /*
- * A question for this name: lower-case labels of [a-z0-9_-], not beginning or ending with '-', no dot at the end. `noise` chooses the id
- * and the case of each letter. -EINVAL: no such name.
+ * A question for this name (host_name_ok()). `noise` chooses the id and the case of each letter. -EINVAL: no such name.
  */
 int dns_question_make(struct view name, enum dns_type type, const uint8_t noise[static 34],
 	struct dns_question *ret, struct err *err) MUST_CHECK;

@@ -2,7 +2,6 @@
 /* The table of origins; see origins.h. Called by main.c before the jail and by dial.c. */
 #include "origins.h"
 
-#include "dns.h"
 #include "lib/canon/read.h"
 
 #include <errno.h>
@@ -24,30 +23,13 @@ text_read(struct canon_reader *r, struct view *ret, struct err *err)
 	return 0;
 }
 
-/* A name of DNS whose last label has a letter: one that is a number looks like an address to somebody. */
-static bool
-name_ok(struct view host)
-{
-	static const uint8_t noise[34];
-	struct dns_question q;
-	struct err err;
-	size_t i = host.n;
-
-	if (dns_question_make(host, DNS_A, noise, &q, &err) < 0)
-		return false;
-	while (i > 0 && host.p[i - 1] != '.')
-		if (host.p[--i] >= 'a')
-			return true;
-	return false;
-}
-
 static int
 host_set(struct origin *o, struct view host, struct err *err)
 {
 	struct address literal;
 	bool is_literal = address_parse(host, &literal) == 0;
 
-	if (host.n > ORIGIN_HOST_MAX || (!is_literal && !name_ok(host)))
+	if (!is_literal && !host_name_ok(host))
 		return err_set(err, -EINVAL, "a host of the origins is no name and no address");
 	if (is_literal && o->exact && !address_eq(&literal, &o->address))
 		return err_set(err, -EINVAL, "an origin is one address and has another");

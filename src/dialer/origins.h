@@ -7,10 +7,10 @@
 
 #include "class.h"
 
-enum { ORIGINS_MAX = 512, ORIGINS_BYTES_MAX = 262144, ORIGIN_HOST_MAX = 253 };
+enum { ORIGINS_MAX = 512, ORIGINS_BYTES_MAX = 262144 };
 
 struct origin {
-	char host[ORIGIN_HOST_MAX + 1]; /* lower case, or the canonical text of an address */
+	char host[HOST_NAME_MAX_BYTES + 1]; /* lower case, or the canonical text of an address */
 	uint16_t port;
 	bool literal; /* address holds: it is dialled and nothing is resolved */
 	bool exact;   /* it is the row's own, so it need not be public */

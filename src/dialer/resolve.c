@@ -31,7 +31,7 @@ struct leg {
 struct resolve {
 	struct ev_loop *loop;          /* borrowed */
 	const struct servers *servers; /* borrowed */
-	char host[DNS_NAME_MAX + 1];
+	char host[HOST_NAME_MAX_BYTES + 1];
 	resolve_done_fn *done;
 	void *owner; /* borrowed */
 	struct leg leg[LEGS];
@@ -75,7 +75,7 @@ leg_answered(struct leg *l)
 {
 	struct address all[DNS_ADDRESSES_MAX * LEGS];
 	struct resolve *r = l->resolve;
-	char text[DNS_NAME_MAX + 64];
+	char text[HOST_NAME_MAX_BYTES + 64];
 	size_t n = 0;
 
 	l->done = true;
@@ -100,7 +100,7 @@ leg_answered(struct leg *l)
 static void
 leg_fail(struct leg *l, const char *why)
 {
-	char text[DNS_NAME_MAX + 256];
+	char text[HOST_NAME_MAX_BYTES + 256];
 
 	(void)snprintf(text, sizeof(text), "%s: %s", l->resolve->host, why);
 	finish(l->resolve, DIAL_NO_NAME, NULL, 0, text);

@@ -3,57 +3,11 @@
 #include "servers.h"
 
 #include "lib/base/fd.h"
-#include "lib/base/num.h"
 
 #include <errno.h>
 #include <fcntl.h>
 
 enum { DNS_PORT = 53, CONF_BYTES = 8192 };
-
-/* Splits at the last ':'; false: there is no port. */
-static bool
-port_split(struct view text, struct view *ret_address, struct view *ret_port)
-{
-	size_t i = text.n;
-
-	while (i > 0 && text.p[i - 1] != ':')
-		i--;
-	if (i == 0)
-		return false;
-	*ret_address = view_of(text.p, i - 1);
-	*ret_port = view_skip(text, i);
-	return true;
-}
-
-int
-server_parse(struct view text, struct server *ret)
-{
-	struct server s = {.port = DNS_PORT};
-	struct view address, port;
-	uint64_t number;
-
-	if (address_parse(text, &s.address) == 0) {
-		*ret = s;
-		return 0;
-	}
-	if (!port_split(text, &address, &port) || num_u64(port, UINT16_MAX, &number) < 0 ||
-		number == 0)
-		return -EINVAL;
-	if (view_starts(address, "[")) {
-		if (address.p[address.n - 1] != ']')
-			return -EINVAL;
-		address = view_of(address.p + 1, address.n - 2);
-		if (!view_has(address, ':'))
-			return -EINVAL;
-	} else if (view_has(address, ':')) {
-		return -EINVAL;
-	}
-	if (address_parse(address, &s.address) < 0)
-		return -EINVAL;
-	s.port = (uint16_t)number;
-	*ret = s;
-	return 0;
-}
 
 static bool
 blank(uint8_t c)
@@ -120,7 +74,8 @@ servers_find(const struct msg_dialer_begin *m, struct servers *ret, struct err *
 	for (size_t i = 0; i < ARRAY_LEN(m->resolvers); i++) {
 		if (m->resolvers[i][0] == '\0')
 			continue;
-		if (server_parse(view_str(m->resolvers[i]), &s.row[s.n]) < 0)
+		if (address_port_parse(view_str(m->resolvers[i]), DNS_PORT, &s.row[s.n].address,
+			    &s.row[s.n].port) < 0)
 			return err_set(err, -EINVAL, "name server %s is no ADDRESS or ADDRESS:PORT",
 				m->resolvers[i]);
 		s.n++;

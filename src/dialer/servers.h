@@ -17,9 +17,6 @@ struct servers {
 	size_t n;
 };
 
-/* "192.0.2.1", "192.0.2.1:5353", "2001:db8::1", "[2001:db8::1]:5353". */
-int server_parse(struct view text, struct server *ret) MUST_CHECK;
-
 /* `nameserver` lines of a resolv.conf; what cannot be used (a zone, a fourth one) is passed over. */
 void servers_of_conf(struct view text, struct servers *ret);
 

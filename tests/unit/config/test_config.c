@@ -80,7 +80,7 @@ values_are_read(void **state)
 			     "defaults: {memory: \"64MiB\", idle: 90s}\n"
 			     "actions: {operations: /srv/ops, pending: 3, grant_ttl: 10m}\n"
 			     "audit:\n  mirrors: /a/b, /c\n  origin: audit.example.org/x\n"
-			     "dialer: {resolvers: \"192.0.2.1,2001:db8::1\"}\n"
+			     "dialer: {resolvers: \"192.0.2.1,[2001:db8::1]:5353\"}\n"
 			     "task: {broker_bytes: 1MiB}\ntenant: {proposals_per_day: 7}\n"
 			     "cgroup: v1\n",
 				 &s, &f),
@@ -101,7 +101,7 @@ values_are_read(void **state)
 	assert_string_equal(s.mirrors[2], "");
 	assert_string_equal(s.origin, "audit.example.org/x");
 	assert_string_equal(s.resolvers[0], "192.0.2.1");
-	assert_string_equal(s.resolvers[1], "2001:db8::1");
+	assert_string_equal(s.resolvers[1], "[2001:db8::1]:5353");
 	assert_string_equal(s.resolvers[2], "");
 	assert_int_equal(s.actions.task.broker_bytes, 1 << 20);
 	assert_int_equal(s.actions.tenant_day.proposals, 7);
@@ -157,7 +157,8 @@ refused_values(void **state)
 		"dialer: {resolvers: none}",
 		"dialer: {resolvers: \"\"}",
 		"dialer: {resolvers: localhost}",
-		"dialer: {resolvers: \"192.0.2.1:53\"}",
+		"dialer: {resolvers: \"192.0.2.1:0\"}",
+		"dialer: {resolvers: \"2001:DB8::1\"}",
 		"dialer: {resolvers: \"system,192.0.2.1\"}",
 		"dialer: {resolvers: \"192.0.2.1,192.0.2.2,192.0.2.3,192.0.2.4\"}",
 		"dialer: {resolvers: \"192.0.2.1 ,192.0.2.2\"}",

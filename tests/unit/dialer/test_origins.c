@@ -142,33 +142,6 @@ files_that_can_change(void **state)
 /* ---- name servers ---- */
 
 static void
-servers_in_text(void **state)
-{
-	static const struct {
-		const char *text, *address;
-		uint16_t port;
-	} good[] = {{"192.0.2.1", "192.0.2.1", 53}, {"192.0.2.1:5353", "192.0.2.1", 5353},
-		{"2001:db8::1", "2001:db8::1", 53}, {"[2001:db8::1]:5353", "2001:db8::1", 5353}};
-	static const char *const bad[] = {"", ":", "192.0.2.1:", "192.0.2.1:0", "192.0.2.1:65536",
-		"192.0.2.1:053", "192.0.2.1:+53", "[192.0.2.1]:53", "[2001:db8::1]", "[]:53",
-		"[:53", "2001:db8::1:99999", "2001:DB8::1", "name.example", "name.example:53",
-		"127.1:53", "fe80::1%lo", "system"};
-	struct server s;
-	char text[ADDRESS_TEXT];
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(good); i++) {
-		assert_int_equal(server_parse(view_str(good[i].text), &s), 0);
-		address_text(&s.address, text);
-		assert_string_equal(text, good[i].address);
-		assert_int_equal(s.port, good[i].port);
-	}
-	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-		if (server_parse(view_str(bad[i]), &s) == 0)
-			fail_msg("taken: %s", bad[i]);
-}
-
-static void
 servers_of_the_system(void **state)
 {
 	struct servers s;
@@ -215,8 +188,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(rows_are_found),
 		cmocka_unit_test(documents_that_are_none), cmocka_unit_test(no_more_than_512),
-		cmocka_unit_test(files_that_can_change), cmocka_unit_test(servers_in_text),
-		cmocka_unit_test(servers_of_the_system), cmocka_unit_test(servers_of_the_message)};
+		cmocka_unit_test(files_that_can_change), cmocka_unit_test(servers_of_the_system),
+		cmocka_unit_test(servers_of_the_message)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
