@@ -165,35 +165,24 @@ provider_put(struct builder *b, const struct node *n, struct canon_writer *w)
 		provider_write(b, p, w);
 	else
 		canon_null(w);
+	b->incomplete |= p == NULL || !p->good;
 	return p != NULL && p->good ? p : NULL;
-}
-
-static void
-apart(struct builder *b, const struct statuses *ours, const char *our_name,
-	const struct statuses *theirs, const char *their_name)
-{
-	for (size_t i = 0; i < ours->n; i++)
-		for (size_t j = 0; j < theirs->n; j++)
-			if (ours->code[i] == theirs->code[j])
-				fault(b, ours->node[i]->at,
-					"status %u stands in %s and in %s; it can mean one of them",
-					ours->code[i], our_name, their_name);
 }
 
 /* No status means two things. */
 static void
-statuses_apart(struct builder *b, const struct statuses *success, const struct statuses *pending,
+meanings_apart(struct builder *b, const struct statuses *success, const struct statuses *pending,
 	const struct provider_source *p)
 {
-	apart(b, pending, "pending", success, "success");
+	statuses_apart(b, pending, "pending", success, "success");
 	if (p == NULL)
 		return;
-	apart(b, success, "success", &p->definite, "definite of the provider");
-	apart(b, success, "success", &p->not_processed, "not_processed of the provider");
-	apart(b, success, "success", &p->concurrent, "concurrent of the provider");
-	apart(b, pending, "pending", &p->definite, "definite of the provider");
-	apart(b, pending, "pending", &p->not_processed, "not_processed of the provider");
-	apart(b, pending, "pending", &p->concurrent, "concurrent of the provider");
+	statuses_apart(b, success, "success", &p->definite, "definite of the provider");
+	statuses_apart(b, success, "success", &p->not_processed, "not_processed of the provider");
+	statuses_apart(b, success, "success", &p->concurrent, "concurrent of the provider");
+	statuses_apart(b, pending, "pending", &p->definite, "definite of the provider");
+	statuses_apart(b, pending, "pending", &p->not_processed, "not_processed of the provider");
+	statuses_apart(b, pending, "pending", &p->concurrent, "concurrent of the provider");
 }
 
 static const char *const encodings[] = {"json", "form", NULL};
@@ -284,7 +273,7 @@ request_write(
 	statuses_read(b, s.at[KEY_REQUEST_SUCCESS], "success", 200, 299, &success);
 	statuses_write(w, "success", &success);
 	canon_object_end(w);
-	statuses_apart(b, &success, &pending, p);
+	meanings_apart(b, &success, &pending, p);
 	reference_check(b, &s, p);
 }
 

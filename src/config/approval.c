@@ -206,17 +206,22 @@ tiers_write(struct builder *b, const struct section *op, const struct node *list
 	canon_array_end(w);
 }
 
+static bool
+leaves(enum effect effect)
+{
+	return effect == EFFECT_EXTERNAL || effect == EFFECT_IRREVERSIBLE;
+}
+
 /* Quorum 0 lets the sandbox act alone: only where nothing leaves. */
 static int64_t
 quorum_read(struct builder *b, const struct section *s, enum effect effect)
 {
 	const struct node *n = s->at[KEY_APPROVAL_QUORUM];
-	bool leaves = effect == EFFECT_EXTERNAL || effect == EFFECT_IRREVERSIBLE;
-	int64_t quorum = leaves ? 1 : 0;
+	int64_t quorum = leaves(effect) ? 1 : 0;
 
 	if (n == NULL || !value_int(b, n, "quorum", 0, OPERATION_QUORUM_MAX, &quorum))
 		return quorum;
-	if (quorum == 0 && leaves)
+	if (quorum == 0 && leaves(effect))
 		fault(b, n->at,
 			"quorum 0 is only for read and draft: what is %s needs at least one person",
 			effect_text(effect));
@@ -242,7 +247,7 @@ approval_write(
 			DISPATCH_MAX_MS, &dispatch);
 	floor.quorum = quorum_read(b, &s, effect);
 	floor.roles = s.at[KEY_APPROVAL_ROLES];
-	if (floor.roles != NULL && floor.quorum == 0)
+	if (floor.roles != NULL && floor.quorum == 0 && !leaves(effect))
 		fault(b, floor.roles->key_at, "roles are of who signs; with quorum 0 nobody does");
 	put_key(w, "approval");
 	canon_object_begin(w);

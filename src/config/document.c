@@ -266,6 +266,7 @@ document_read(struct view text, struct document *ret, const struct document_sink
 		sink->on_fault(sink->ctx, (struct place){1, 1}, "no memory to read the file");
 		return 1;
 	}
+	yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING); /* never by a mark of order */
 	yaml_parser_set_input_string(&parser, text.p, text.n);
 	while (more && r.nodes < DOCUMENT_NODES_MAX) {
 		yaml_event_t e;

@@ -72,6 +72,12 @@ open_one(struct inputs *in, const struct operations_sink *sink, int dir, struct 
 		tell(in, sink, file->name, "this file cannot be opened");
 	else if (!S_ISREG(st.st_mode))
 		tell(in, sink, file->name, "this is not a regular file");
+	else if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+		tell(in, sink, file->name,
+			"others than its owner may write this file; take that away: chmod go-w");
+	else if (st.st_uid != 0 && st.st_uid != geteuid())
+		tell(in, sink, file->name,
+			"somebody else owns this file and may change it: chown root");
 }
 
 static int

@@ -79,12 +79,12 @@ document_read_back(struct builder *b, const struct section *s, enum conditions w
 	canon_begin(&w, out);
 	document_write(b, s, which, &w);
 	r = canon_end(&w, &err);
-	if (r == 0 && b->faults == before)
+	if (r == 0 && b->faults == before && !b->incomplete)
 		r = operation_read(buf_view(out), ret, &err);
 	/* A value that is no text is refused only when nothing better was said about it. */
 	if (r < 0 && b->faults == before)
 		fault(b, s->node->key_at, "%s", err.text);
-	return b->faults == before;
+	return b->faults == before && !b->incomplete;
 }
 
 static void
@@ -126,6 +126,7 @@ operation_compile(struct builder *b, const struct node *n, struct buf *out)
 	if (!section_read(b, SECTION_OPERATION, n, &s))
 		return;
 	b->operation = &s;
+	b->incomplete = false;
 	if (document_read_back(b, &s, CONDITIONS_LATER, &first, &op)) {
 		conditions_check(b, &s, &op);
 		if (b->faults == before && document_read_back(b, &s, CONDITIONS_NOW, &last, &op))

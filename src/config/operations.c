@@ -43,10 +43,14 @@ source_read(struct compilation *c, const struct operations_file *file, struct so
 	*ret = (struct source){.name = file->name};
 	c->b.file = file->name;
 	(void)document_read(file->text, &ret->document, &sink);
-	if (ret->document.root == NULL)
-		return;
-	if (!section_read(&c->b, SECTION_FILE, ret->document.root, &ret->s))
-		ret->s.node = NULL;
+}
+
+static void
+source_sections(struct compilation *c, struct source *s)
+{
+	c->b.file = s->name;
+	if (s->document.root != NULL && !section_read(&c->b, SECTION_FILE, s->document.root, &s->s))
+		s->s.node = NULL;
 }
 
 static size_t
@@ -168,6 +172,17 @@ compile_operations(struct compilation *c, struct operations *ret)
 	ret->noperations = (uint32_t)c->operations;
 }
 
+static void
+compile_meaning(struct compilation *c, struct operations *ret)
+{
+	for (size_t i = 0; i < c->sources; i++)
+		source_sections(c, &c->source[i]);
+	read_providers(c);
+	compile_operations(c, ret);
+	c->b.file = c->sources > 0 ? c->source[0].name : "";
+	ret->norigins = origins_write(&c->b, &ret->origins);
+}
+
 unsigned
 operations_compile(const struct operations_file *files, size_t n, struct operations *ret,
 	const struct operations_sink *sink)
@@ -182,10 +197,9 @@ operations_compile(const struct operations_file *files, size_t n, struct operati
 	must(c.source != NULL);
 	for (; c.sources < n; c.sources++)
 		source_read(&c, &files[c.sources], &c.source[c.sources]);
-	read_providers(&c);
-	compile_operations(&c, ret);
-	c.b.file = n > 0 ? files[0].name : "";
-	ret->norigins = origins_write(&c.b, &ret->origins);
+	/* What is not YAML of ours has no meaning that could be looked at. */
+	if (c.b.faults == 0)
+		compile_meaning(&c, ret);
 	for (size_t i = 0; i < c.sources; i++)
 		document_done(&c.source[i].document);
 	free(c.source);

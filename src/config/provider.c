@@ -84,8 +84,8 @@ read_origin(struct builder *b, const struct node *n, struct provider_source *p)
 	p->host = colon == NULL ? v : view_of(v.p, (size_t)(colon - v.p));
 	if (!host_ok(p->host)) {
 		fault(b, n->at,
-			"origin has no host that can be used; write it in lower-case ASCII, an "
-			"international name as xn--...");
+			"origin has no host that can be used; write a name in lower-case ASCII "
+			"(an international one as xn--...), or an IPv4 address");
 		return;
 	}
 	if (colon != NULL &&
@@ -124,9 +124,11 @@ read_address(struct builder *b, struct provider_source *p)
 	char text[ADDRESS_BYTES] = "";
 	bool loopback = false;
 
-	if (n != NULL && !address_read(n->text, text, &loopback))
+	if (n != NULL && !address_read(n->text, text, &loopback)) {
 		fault(b, n->at, "address must be one IP address, such as 10.0.0.5");
-	else if (n != NULL && !view_is(n->text, text))
+		return;
+	}
+	if (n != NULL && !view_is(n->text, text))
 		fault(b, n->at, "write this address as %s", text);
 	else if (n != NULL && p->host.n > 0 && !host_name_ok(p->host) && !view_eq(n->text, p->host))
 		fault(b, n->at, "origin is one address and this is another");
@@ -272,6 +274,9 @@ read_capability(struct builder *b, struct provider_source *p)
 	statuses_read(b, s->at[KEY_CAPABILITY_NOT_PROCESSED], "not_processed", 400, 599,
 		&p->not_processed);
 	statuses_read(b, s->at[KEY_CAPABILITY_CONCURRENT], "concurrent", 400, 599, &p->concurrent);
+	statuses_apart(b, &p->not_processed, "not_processed", &p->definite, "definite");
+	statuses_apart(b, &p->concurrent, "concurrent", &p->definite, "definite");
+	statuses_apart(b, &p->concurrent, "concurrent", &p->not_processed, "not_processed");
 	read_lookup(b, p);
 }
 

@@ -43,6 +43,7 @@ struct builder {
 	struct provider_source *provider; /* owned */
 	size_t providers;
 	const struct section *operation; /* being compiled; NULL: none */
+	bool incomplete; /* its document lacks a provider that was refused: there is nothing to judge */
 };
 
 void fault(struct builder *b, struct place at, const char *fmt, ...) PRINTF(3, 4);
@@ -96,6 +97,9 @@ struct statuses {
 };
 void statuses_read(struct builder *b, const struct node *list, const char *key, unsigned min,
 	unsigned max, struct statuses *ret);
+/* A status that both have is told at the place of ours. */
+void statuses_apart(struct builder *b, const struct statuses *ours, const char *our_name,
+	const struct statuses *theirs, const char *their_name);
 void statuses_write(struct canon_writer *w, const char *key, const struct statuses *s);
 
 /* The name of a provider, operation, parameter, ... as its table has it. */

@@ -287,15 +287,10 @@ segment_write(struct builder *b, const struct term_room *room, const struct node
 	t = text_read(b, room, n->at, v, &text);
 	if (t.kind == TERM_ARGUMENT)
 		argument_check(b, room, n->at, &t, true, true);
-	if (t.kind == TERM_LITERAL && !segment_ok(buf_view(&text))) {
-		if (view_has(v, '?'))
-			fault(b, n->at, "what stands behind ? goes below query");
-		else
-			fault(b, n->at,
-				"path has a part that is not letters, digits and "
-				"-._~!$&'()*+,;=:@; "
-				"it is neither empty, . nor .., and nothing is escaped with %%");
-	}
+	if (t.kind == TERM_LITERAL && !segment_ok(buf_view(&text)))
+		fault(b, n->at,
+			"path has a part that is not letters, digits and -._~!$&'()*+,;=:@; it is "
+			"neither empty, . nor .., and nothing is escaped with %%");
 	if (t.kind == TERM_LITERAL)
 		canon_str(w, buf_view(&text));
 	else
@@ -312,6 +307,8 @@ path_write(struct builder *b, const struct term_room *room, const struct node *n
 	canon_array_begin(w);
 	if (n != NULL && !view_starts(n->text, "/"))
 		fault(b, n->at, "path must begin with /");
+	else if (n != NULL && (view_has(n->text, '?') || view_has(n->text, '#')))
+		fault(b, n->at, "path has no ? and #; what stands behind ? goes below query");
 	else if (n != NULL)
 		for (rest = view_skip(n->text, 1);; segments++) {
 			const uint8_t *slash = rest.n == 0 ? NULL : memchr(rest.p, '/', rest.n);

@@ -20,6 +20,7 @@ static bool
 float_like(struct view v)
 {
 	bool digit = false, mark = false;
+	unsigned points = 0;
 
 	if (v.n > 0 && (v.p[0] == '-' || v.p[0] == '+'))
 		v = view_skip(v, 1);
@@ -29,9 +30,10 @@ float_like(struct view v)
 		uint8_t c = v.p[i], lower = c | 0x20;
 		bool exponent = lower == 'e' && digit;
 
+		points += c == '.' ? 1U : 0U;
 		if (c >= '0' && c <= '9')
 			digit = true;
-		else if (c == '.' || exponent)
+		else if ((c == '.' && points == 1) || exponent)
 			mark = true;
 		else if ((c != '-' && c != '+') || i == 0 || (v.p[i - 1] | 0x20) != 'e')
 			return false;
@@ -157,6 +159,9 @@ value_word(struct builder *b, const struct node *n, const char *key, const char 
 			return true;
 		}
 	near = nearest(n->text, word_at, &ctx, count);
+	for (unsigned i = 0; i < count; i++)
+		if (view_eq_nocase(n->text, view_str(words[i])))
+			near = words[i];
 	for (unsigned i = 0; i < count && used < sizeof(list); i++)
 		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
 			i == 0                         ? ""
@@ -258,4 +263,16 @@ statuses_write(struct canon_writer *w, const char *key, const struct statuses *s
 	for (size_t i = 0; i < s->n; i++)
 		canon_int(w, s->code[i]);
 	canon_array_end(w);
+}
+
+void
+statuses_apart(struct builder *b, const struct statuses *ours, const char *our_name,
+	const struct statuses *theirs, const char *their_name)
+{
+	for (size_t i = 0; i < ours->n; i++)
+		for (size_t j = 0; j < theirs->n; j++)
+			if (ours->code[i] == theirs->code[j])
+				fault(b, ours->node[i]->at,
+					"status %u stands in %s and in %s; it can mean one of them",
+					ours->code[i], our_name, their_name);
 }
