@@ -50,7 +50,8 @@ export_read(struct view line, struct export_line *ret, struct err *err)
 	if (!take(&v, "{\"number\":") || !take_number(&v, &l.number) ||
 		!take(&v, ",\"previous\":\"sha256:") || !take_digest(&v, l.previous) ||
 		!take(&v, "\",\"digest\":\"sha256:") || !take_digest(&v, l.digest) ||
-		!take(&v, "\",\"record\":") || v.n < 3 || v.p[0] != '{' || v.p[v.n - 2] != '}' ||
+		!take(&v, "\",\"leaf\":") || !take_number(&v, &l.leaf) ||
+		!take(&v, ",\"record\":") || v.n < 3 || v.p[0] != '{' || v.p[v.n - 2] != '}' ||
 		v.p[v.n - 1] != '}')
 		return err_set(err, -EBADMSG, "this is not a line of an audit export");
 	l.record = view_of(v.p, v.n - 1);

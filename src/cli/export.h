@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One line of an audit export (NDJSON): {"number":N,"previous":"sha256:...","digest":"sha256:...","record":{...}}, in
- * exactly this form, so that the record's own bytes, which its digest covers, are known. Made by the daemon; a file
+ * One line of an audit export (NDJSON): {"number":N,"previous":"sha256:...","digest":"sha256:...","leaf":N,"record":{...}},
+ * in exactly this form, so that the record's own bytes, which its digest covers, are known. Made by the daemon; a file
  * may be anybody's.
  */
 #pragma once
@@ -12,6 +12,7 @@
 
 struct export_line {
 	uint64_t number;
+	uint64_t leaf; /* index in the tree of all records of the host */
 	uint8_t previous[SHA256_BYTES], digest[SHA256_BYTES];
 	struct view record; /* borrowed from the line */
 };

@@ -27,8 +27,8 @@ def export(records: list[dict[str, Any]]) -> list[bytes]:
     for number, what in enumerate(records, 1):
         text = json.dumps(what, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
         digest = hashlib.sha256(b"demilune-audit-v1\0" + previous + text).digest()
-        lines.append(b'{"number":%d,"previous":"sha256:%b","digest":"sha256:%b","record":%b}\n'
-                     % (number, previous.hex().encode(), digest.hex().encode(), text))
+        lines.append(b'{"number":%d,"previous":"sha256:%b","digest":"sha256:%b","leaf":%d,"record":%b}\n'
+                     % (number, previous.hex().encode(), digest.hex().encode(), number + 6, text))
         previous = digest
     return lines
 

@@ -199,7 +199,7 @@ events_large(void **state)
 #define DIGEST "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define LINE(number, digest, record)                                                            \
 	"{\"number\":" number ",\"previous\":\"sha256:" DIGEST "\",\"digest\":\"sha256:" digest \
-	"\",\"record\":" record "}"
+	"\",\"leaf\":7,\"record\":" record "}"
 
 static void
 export_lines(void **state)
@@ -219,6 +219,7 @@ export_lines(void **state)
 	(void)state;
 	assert_int_equal(export_read(view_str(good), &l, &err), 0);
 	assert_int_equal(l.number, 12);
+	assert_int_equal(l.leaf, 7);
 	assert_int_equal(l.previous[0], 0x01);
 	assert_int_equal(l.digest[31], 0xef);
 	assert_true(view_is(l.record, "{\"v\":1}"));
