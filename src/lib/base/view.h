@@ -59,7 +59,7 @@ view_skip(struct view a, size_t n)
 {
 	if (n > a.n)
 		n = a.n;
-	return view_of(a.p + n, a.n - n);
+	return n == 0 ? a : view_of(a.p + n, a.n - n);
 }
 
 /* printf("%.*s", VIEW_ARGS(v)) */
