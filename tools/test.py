@@ -134,6 +134,7 @@ SUITES: dict[str, Callable[[Context], Result]] = {
     "unit": programs("unit"),
     "root": programs("root"),
     "engine": programs("engine"),
+    "broker": programs("broker"),
     # The same under AddressSanitizer and UndefinedBehaviorSanitizer, without jails, which they cannot live with.
     "sanitized": programs("unit", "root", "engine", build="build-asan", without="supervisor"),
     "api": pytest("tests/api"),

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See reading.h. */
+#include "broker/reading.h"
+
+#include "broker/answer.h"
+#include "broker/broker.h"
+
+#include "lib/action/condition.h"
+#include "lib/json/parse.h"
+
+#include <errno.h>
+
+enum { FIELDS = 64 };
+
+static bool
+leaks(void *owner, struct view text)
+{
+	return vault_leaks(owner, text);
+}
+
+struct answer_judge
+judge_of(struct broker *b)
+{
+	return (struct answer_judge){.leaks = leaks, .owner = b->vault};
+}
+
+int
+reading_secrets(const struct broker *b, const struct operation *op, struct err *err)
+{
+	const struct view names[] = {op->provider.credential_secret,
+		op->verify.n == 0 ? view_of(NULL, 0) : op->verify_provider.credential_secret};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (names[i].n != 0 && vault_find(b->vault, names[i]) == NULL)
+			return err_set(err, -ENOENT, "there is no usable secret %.*s",
+				VIEW_ARGS(names[i]));
+	return 0;
+}
+
+static void
+end(struct reading *f, enum denial denial)
+{
+	f->denial = denial;
+	if (f->read.n == 0)
+		buf_add_str(&f->read, "{}");
+	broker_clean(f->b, &f->why);
+	f->done(f);
+}
+
+static void
+test(struct reading *f)
+{
+	const struct condition_world w = {.op = f->op,
+		.arguments = f->values.arguments,
+		.facts = buf_view(&f->read),
+		.tenant = f->values.tenant,
+		.task = f->values.task};
+
+	if (conditions_hold(&w, &f->why) < 0)
+		end(f, DENIAL_VERIFY_FAILED);
+	else if (conditions_hold_text(&w, f->where, &f->why) < 0)
+		end(f, DENIAL_GRANT_CONDITION);
+	else
+		end(f, DENIAL_NONE);
+}
+
+static enum denial
+keep(struct reading *f)
+{
+	struct answer_judge judge = judge_of(f->b);
+	struct answer_field fields[FIELDS];
+	size_t n = request_fact_fields(f->op, fields, FIELDS);
+	auto_json json_t *root = NULL;
+	bool redacted = false;
+
+	if (f->call->status == 404) {
+		(void)err_set(&f->why, -ENOENT, "the system of record does not have it");
+		return DENIAL_VERIFY_FAILED;
+	}
+	if (f->call->status != 200) {
+		(void)err_set(&f->why, -EIO, "the system of record answered %ld", f->call->status);
+		return DENIAL_VERIFY_UNAVAILABLE;
+	}
+	if (answer_parse(buf_view(&f->call->body), &root, &f->why) < 0 ||
+		answer_keep(root, fields, n, &judge, LIMIT_FACTS_BYTES, &f->read, &redacted,
+			&f->why) < 0) {
+		(void)err_context(&f->why, "the answer of the system of record");
+		return DENIAL_VERIFY_UNAVAILABLE;
+	}
+	return DENIAL_NONE;
+}
+
+static void
+on_done(struct call *c)
+{
+	struct reading *f = c->owner;
+	enum denial denial = DENIAL_VERIFY_UNAVAILABLE;
+
+	f->calls += c->sent;
+	f->bytes += c->bytes;
+	if (c->end == CALL_ANSWERED)
+		denial = keep(f);
+	else
+		f->why = c->why;
+	f->call = NULL;
+	call_free(c);
+	if (denial == DENIAL_NONE)
+		test(f);
+	else
+		end(f, denial);
+}
+
+void
+reading_start(struct reading *f)
+{
+	struct request request = {0};
+
+	buf_init(&f->read, LIMIT_FACTS_BYTES + 8);
+	if (f->op->verify.n == 0) {
+		buf_add_str(&f->read, "{}");
+		test(f);
+		return;
+	}
+	if (request_render_verify(f->op, &f->values, &request, &f->why) < 0) {
+		request_done(&request);
+		end(f, DENIAL_ARGUMENTS);
+		return;
+	}
+	f->call = call_new(f->b, &f->op->verify_provider, &request, &f->why);
+	request_done(&request);
+	if (f->call == NULL) {
+		end(f, DENIAL_SECRET_MISSING);
+		return;
+	}
+	f->call->owner = f;
+	f->call->done = on_done;
+	call_start(f->call);
+}
+
+void
+reading_free(struct reading *f)
+{
+	call_free(f->call);
+	f->call = NULL;
+	buf_done(&f->read);
+}

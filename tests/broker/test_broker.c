@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The broker does what it is for: verify, decide, execute once, tell. */
+#include "play.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+static struct play play;
+
+static int
+begin(void **state)
+{
+	(void)state;
+	play_open(&play);
+	play_start(&play);
+	return 0;
+}
+
+static int
+end(void **state)
+{
+	(void)state;
+	play_close(&play);
+	return 0;
+}
+
+static struct msg_verified
+verify(const char *operation, const char *arguments, struct view where)
+{
+	const struct operation *op = catalogue_find(&play.catalogue, view_str(operation));
+	struct msg_verify_ask m = {.name = view_str(operation),
+		.tenant = view_str("acme"),
+		.arguments = view_str(arguments),
+		.where = where};
+
+	id_new(&m.task);
+	id_new(&m.proposal);
+	memcpy(m.operation, op->digest, SHA256_BYTES);
+	SAY_TAG(play.engine, ++play.tag, VERIFY_ASK, verify_ask, -1, m);
+	WANT(&play, VERIFIED, verified, answer);
+	assert_int_equal(play.in.tag, play.tag);
+	return answer;
+}
+
+static const char refund[] = "{\"cents\":4200,\"order_id\":\"48221\",\"reason\":\"other\"}";
+
+static void
+a_verify_reads_the_facts_and_tests_them(void **state)
+{
+	struct msg_verified v = verify("refund", refund, view_of(NULL, 0));
+
+	(void)state;
+	assert_int_equal(v.denial, DENIAL_NONE);
+	assert_true(view_is(v.facts, "{\"order__paid_cents\":9000,\"order__status\":\"paid\","
+				     "\"order__tenant\":\"acme\"}"));
+	assert_int_equal(v.calls, 1);
+	v = verify("refund", "{\"cents\":4200,\"order_id\":\"777\",\"reason\":\"other\"}",
+		view_of(NULL, 0));
+	assert_int_equal(v.denial, DENIAL_VERIFY_FAILED);
+	v = verify("refund", "{\"cents\":9001,\"order_id\":\"48221\",\"reason\":\"other\"}",
+		view_of(NULL, 0));
+	assert_int_equal(v.denial, DENIAL_VERIFY_FAILED);
+	v = verify("refund", refund, view_of("order.status == shipped", 24));
+	assert_int_equal(v.denial, DENIAL_GRANT_CONDITION);
+	v = verify("refund", "{\"cents\":4200,\"order_id\":\"48221\"}", view_of(NULL, 0));
+	assert_int_equal(v.denial, DENIAL_ARGUMENTS);
+}
+
+static void
+an_approved_refund_is_done_once(void **state)
+{
+	struct msg_executed m;
+	struct action a;
+
+	(void)state;
+	action_make(&play, &a, "refund", "{\"cents\":4200,\"order_id\":\"48221\"}");
+	action_approve(&play, &a, 0);
+	m = action_execute(&play, &a);
+	if (m.attempt != ATTEMPT_SUCCEEDED)
+		fail_msg("%s %s: %.*s", attempt_text(m.attempt), denial_text(m.denial),
+			VIEW_ARGS(m.text));
+	assert_true(view_is(m.receipt, "{\"reference\":\"re_1\",\"status\":\"succeeded\"}"));
+	assert_int_equal(m.status, 201);
+	assert_int_equal(m.sends, 1);
+	assert_true(m.spent_ms != 0 && m.ended_ms >= m.spent_ms && m.first_byte_us != 0);
+	assert_int_equal(provider_effects(&play), 1);
+	/* Again: the earlier result, and nothing at the provider. */
+	m = action_execute(&play, &a);
+	assert_int_equal(m.attempt, ATTEMPT_SUCCEEDED);
+	assert_int_equal(provider_effects(&play), 1);
+	assert_int_equal(provider_requests(&play, "POST"), 1);
+	/* As another execution: spent. */
+	id_new(&a.execution);
+	m = action_execute(&play, &a);
+	assert_int_equal(m.attempt, ATTEMPT_DENIED);
+	assert_int_equal(m.denial, DENIAL_SPENT);
+	assert_int_equal(provider_requests(&play, "POST"), 1);
+	action_done(&a);
+}
+
+static void
+a_read_needs_nobody_and_changes_nothing(void **state)
+{
+	const struct operation *op = catalogue_find(&play.catalogue, view_str("order_status"));
+	struct msg_read_ask m = {.name = view_str("order_status"),
+		.tenant = view_str("acme"),
+		.arguments = view_str("{\"order_id\":\"48221\"}")};
+
+	(void)state;
+	memcpy(m.operation, op->digest, SHA256_BYTES);
+	SAY_TAG(play.engine, ++play.tag, READ_ASK, read_ask, -1, m);
+	WANT(&play, READ_DONE, read_done, r);
+	assert_int_equal(r.denial, DENIAL_NONE);
+	assert_true(view_is(r.answer, "{\"paid_cents\":9000,\"status\":\"paid\"}"));
+	assert_int_equal(r.calls, 1);
+	/* What changes something is no read. */
+	op = catalogue_find(&play.catalogue, view_str("note"));
+	m.name = view_str("note");
+	m.arguments = view_str("{\"text\":\"x\"}");
+	memcpy(m.operation, op->digest, SHA256_BYTES);
+	SAY_TAG(play.engine, ++play.tag, READ_ASK, read_ask, -1, m);
+	WANT(&play, READ_DONE, read_done, not );
+	assert_int_equal(not .denial, DENIAL_QUORUM);
+	assert_int_equal(provider_requests(&play, "POST"), 0);
+}
+
+static void
+a_draft_needs_nobody(void **state)
+{
+	struct msg_executed m;
+	struct action a;
+
+	(void)state;
+	action_make(&play, &a, "note", "{\"text\":\"call them\"}");
+	m = action_execute(&play, &a);
+	assert_int_equal(m.attempt, ATTEMPT_SUCCEEDED);
+	assert_int_equal(provider_effects(&play), 1);
+	action_done(&a);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_verify_reads_the_facts_and_tests_them),
+		TEST(an_approved_refund_is_done_once),
+		TEST(a_read_needs_nobody_and_changes_nothing),
+		TEST(a_draft_needs_nobody),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
