@@ -9,6 +9,7 @@
 #include "cli/program.h"
 #include "cli/safe.h"
 #include "cli/verbs.h"
+#include "lib/action/check.h"
 
 #include <errno.h>
 #include <locale.h>
@@ -61,16 +62,22 @@ add_hint(const struct client *c, struct buf *out)
 	}
 }
 
-/* The check of an action that failed, for whoever looks it up. */
+/* The check of an action that failed, for whoever looks it up, and its sentence where the daemon did not say it. */
 static void
 add_denial(const struct client *c, struct buf *out)
 {
-	struct view denial = answer_text(c->refused, "denial");
+	struct view denial = answer_text(c->refused, "denial"),
+		    text = answer_text(c->refused, "error");
+	enum denial known = DENIAL_NONE;
+	const char *sentence;
 
 	if (denial.n == 0)
 		return;
 	buf_add_str(out, " (");
 	safe_add(out, denial, 40);
+	sentence = denial_parse(denial, &known) == 0 ? denial_sentence(known) : "";
+	if (sentence[0] != '\0' && memmem(text.p, text.n, sentence, strlen(sentence)) == NULL)
+		buf_addf(out, ": %s", sentence);
 	buf_add_str(out, ")");
 }
 

@@ -265,9 +265,9 @@ add_line(struct approvers *a, struct view text, struct err *err)
 }
 
 static int
-read_all(struct approvers *a, struct view file, struct err *err)
+read_all(struct approvers *a, struct err *err)
 {
-	struct view rest = view_of(a->bytes, file.n), text;
+	struct view rest = a->file, text;
 	size_t number = 0;
 
 	while (rest.n != 0) {
@@ -286,20 +286,22 @@ int
 approvers_read(struct view file, struct approvers *ret, struct err *err)
 {
 	auto_approvers struct approvers a = {0};
+	uint8_t *copy;
 
 	if (file.n > APPROVERS_BYTES_MAX)
 		return err_set(err, -EINVAL, "the file of approvers has more than %d bytes",
 			APPROVERS_BYTES_MAX);
-	a.bytes = malloc(file.n + 1);
+	copy = malloc(file.n + 1);
+	a.file = view_of(copy, file.n);
 	a.a = calloc(APPROVERS_MAX, sizeof(*a.a));
 	/* All keys fit at once, so that views into the buffer stay where they are. */
 	buf_init(&a.keys, file.n + 1);
-	if (a.bytes == NULL || a.a == NULL || buf_room(&a.keys, file.n + 1) == NULL)
+	if (copy == NULL || a.a == NULL || buf_room(&a.keys, file.n + 1) == NULL)
 		return err_set(err, -ENOMEM, "no memory for the file of approvers");
 	if (file.n != 0)
-		memcpy(a.bytes, file.p, file.n);
+		memcpy(copy, file.p, file.n);
 	sha256_of(file, a.digest);
-	if (read_all(&a, file, err) < 0)
+	if (read_all(&a, err) < 0)
 		return err_context(err, "approvers");
 	*ret = a;
 	a = (struct approvers){0};
@@ -310,7 +312,7 @@ void
 approvers_done(struct approvers *a)
 {
 	free(a->a);
-	free(a->bytes);
+	free((void *)(uintptr_t)a->file.p);
 	buf_done(&a->keys);
 	*a = (struct approvers){0};
 }

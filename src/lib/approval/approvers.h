@@ -46,7 +46,7 @@ struct approvers {
 	size_t n;
 	size_t people;                /* distinct names */
 	uint8_t digest[SHA256_BYTES]; /* SHA-256 of the file */
-	uint8_t *bytes;               /* owned: the file */
+	struct view file;             /* owned */
 	struct buf keys;              /* owned: the decoded keys */
 };
 
