@@ -371,7 +371,7 @@ def guide_shapes() -> list[str]:
 def guide() -> str:
     prose, _, rest = (HERE / "guide.md").read_text().partition("@errors\n@routes\n@examples\n")
     examples = {}
-    for one in rest.split("== ")[1:]:
+    for one in re.split(r"^== ", rest, flags=re.M)[1:]:
         name, _, text = one.partition("\n")
         examples[name] = text.strip().replace("\n```sh", "\n\n```sh")
     errors = ["| status | code | what |", "|---|---|---|"]

@@ -54,6 +54,19 @@ verdicts(void **state)
 		{BODY_repl_run, "{}", -ERROR_BAD_REQUEST},
 		{BODY_repl_run, "{\"code\":null}", -ERROR_BAD_REQUEST},
 		{BODY_repl_run, "{\"code\":\"\"}", 0},
+		{BODY_proposal_create, "{\"operation\":\"a\",\"arguments\":{}}", 0},
+		{BODY_proposal_create, "{\"operation\":\"a\",\"arguments\":{\"x\":[{}]}}", 0},
+		{BODY_proposal_create, "{\"operation\":\"a\"}", -ERROR_BAD_REQUEST},
+		{BODY_proposal_create, "{\"operation\":\"a\",\"arguments\":null}",
+			-ERROR_BAD_REQUEST},
+		{BODY_proposal_create, "{\"operation\":\"a\",\"arguments\":[]}",
+			-ERROR_BAD_REQUEST},
+		{BODY_proposal_create, "{\"operation\":\"a\",\"arguments\":\"{}\"}",
+			-ERROR_BAD_REQUEST},
+		{BODY_proposal_create, "{\"operation\":\"a\",\"arguments\":{},\"digest\":\"\"}",
+			-ERROR_BAD_REQUEST},
+		{BODY_reconcile, "{}", 0},
+		{BODY_reconcile, "{\"outcome\":\"succeeded\"}", -ERROR_BAD_REQUEST},
 	};
 
 	(void)state;
