@@ -2,10 +2,11 @@
 /* PROVIDER and its capability record in a document (docs/decisions/0003-actions.md). What is not promised there is not assumed. */
 #include "lib/action/part.h"
 #include "lib/action/schema.h"
+#include "lib/base/host.h"
 #include "lib/base/name.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
+#include <sys/socket.h>
 
 int
 codes_read(const struct form_value *v, const char *what, struct codes *ret, struct err *err)
@@ -63,54 +64,20 @@ field_ok(struct view v)
 	return true;
 }
 
-static bool
-label_ok(struct view v)
-{
-	if (v.n == 0 || v.n > 63 || v.p[0] == '-' || v.p[v.n - 1] == '-')
-		return false;
-	for (size_t i = 0; i < v.n; i++) {
-		uint8_t c = v.p[i];
-
-		if (c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z'))
-			return false;
-	}
-	return true;
-}
-
 /*
- * Lower-case ASCII, no dot at the end. A last label that begins with a digit is only right in an address of four decimal numbers in its
- * one form: "127.1", "2130706433" and "0x7f.1" are addresses to some resolvers and names to others.
+ * A name whose last label begins with no digit ("0x7f000001" is an address to some resolvers), or an IPv4 address in its one form.
  */
 static bool
 host_ok(struct view v)
 {
-	struct view rest = v, last = v;
-	char text[INET_ADDRSTRLEN], again[INET_ADDRSTRLEN];
-	struct in_addr a;
+	struct address a;
+	size_t last = v.n;
 
-	if (v.n == 0 || v.n > 253)
-		return false;
-	for (;;) {
-		const uint8_t *dot = memchr(rest.p, '.', rest.n);
-		size_t n = dot == NULL ? rest.n : (size_t)(dot - rest.p);
-
-		last = view_of(rest.p, n);
-		if (!label_ok(last))
-			return false;
-		if (dot == NULL)
-			break;
-		rest = view_skip(rest, n + 1);
-		if (rest.n == 0)
-			return false;
-	}
-	if (last.p[0] < '0' || last.p[0] > '9')
-		return true;
-	if (v.n >= sizeof(text))
-		return false;
-	memcpy(text, v.p, v.n);
-	text[v.n] = 0;
-	return inet_pton(AF_INET, text, &a) == 1 &&
-	       inet_ntop(AF_INET, &a, again, sizeof(again)) != NULL && view_is(v, again);
+	if (address_parse(v, &a) == 0)
+		return a.family == AF_INET;
+	while (last > 0 && v.p[last - 1] != '.')
+		last--;
+	return host_name_ok(v) && (v.p[last] < '0' || v.p[last] > '9');
 }
 
 static int

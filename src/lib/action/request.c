@@ -186,6 +186,8 @@ pairs_put(const struct render *r, struct view pairs, bool lines, char first, str
 			return err_set(
 				err, -EINVAL, "a value of the query has a control character");
 		form_text(&name, &key);
+		if (buf_check(&key) < 0)
+			return err_set(err, -ENOBUFS, "no memory for a name of the query");
 		if (some || first != 0)
 			buf_add_byte(out, (uint8_t)(some ? '&' : first));
 		percent(out, buf_view(&key));
