@@ -18,7 +18,10 @@ enum { ARGUMENTS_BYTES_MAX = 32768 };
 int schema_apply(const struct operation *op, struct view arguments, struct buf *out,
 	struct buf *defaulted, struct err *err) MUST_CHECK;
 
-/* The amount of arguments that schema_apply made; 0 when the operation has none. */
+/*
+ * The amount of arguments that schema_apply made; 0 when the operation has none. Of other bytes, where it is not to be found, INT64_MAX: above
+ * every limit and in the highest tier.
+ */
 int64_t schema_amount(const struct operation *op, struct view arguments);
 
 /*

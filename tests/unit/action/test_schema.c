@@ -527,6 +527,10 @@ the_amount_is_the_argument(void **state)
 	refund(&p);
 	assert_int_equal(
 		schema_amount(&p.op, view_str("{\"cents\":4200,\"order_id\":\"1\"}")), 4200);
+	assert_true(schema_amount(&p.op, view_str("{}")) == INT64_MAX);
+	assert_true(schema_amount(&p.op, view_str("{\"cents\":\"1\"}")) == INT64_MAX);
+	assert_true(schema_amount(&p.op, view_str("{\"cents\":1")) == INT64_MAX);
+	assert_true(schema_amount(&p.op, view_str("")) == INT64_MAX);
 	parse(&q, "reply", NULL, NULL);
 	assert_int_equal(schema_amount(&q.op, view_str("{}")), 0);
 }
