@@ -65,7 +65,7 @@ programs_find(struct programs *p, const char *libexec, struct err *err)
 	*p = (struct programs){0};
 	for (enum program i = 0; i < PROGRAM_MAX; i++) {
 		p->path[i] = find(libexec != NULL ? libexec : own, libexec == NULL, i);
-		if (p->path[i] == NULL && i != PROGRAM_BROKER && i != PROGRAM_DIALER) {
+		if (p->path[i] == NULL) {
 			programs_done(p);
 			return err_set(err, -ENOENT,
 				"no program %s in %.150s; give its directory with --libexec",

@@ -292,8 +292,7 @@ void
 rooms_begin(struct supervisor *sv)
 {
 	for (size_t i = 0; i < MEMBER_MAX; i++)
-		if (sv->programs.path[members[i].program] != NULL)
-			child_begin(&sv->members[i].child);
+		child_begin(&sv->members[i].child);
 }
 
 void
