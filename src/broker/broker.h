@@ -20,6 +20,12 @@ enum broker_exit {
 	EXIT_NO_JAIL = 3,
 };
 
+/* Of the edge to the supervisor. */
+enum broker_state {
+	BROKER_STARTING, /* it tells secrets and mirrors; no jail yet */
+	BROKER_LIVE,
+};
+
 struct broker {
 	struct ev_loop *loop;
 	struct ipc_peer *engine, *dialer, *supervisor; /* NULL while the other end is away */

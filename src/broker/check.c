@@ -35,19 +35,6 @@ check_request(struct record_check *c)
 }
 
 static void
-check_operation(struct record_check *c)
-{
-	const struct operation *op = c->op;
-
-	if (c->r.effect != op->effect)
-		fails(c, DENIAL_SCHEMA_CHANGED);
-	if (!view_eq(c->r.provider_account, op->provider.account) ||
-		!view_eq(c->r.environment, op->provider.environment))
-		fails(c, DENIAL_ADAPTER_CHANGED);
-	check_request(c);
-}
-
-static void
 check_single_use(struct record_check *c)
 {
 	const struct spent *s = ledger_by_proposal(c->b->ledger, c->r.proposal);
@@ -92,7 +79,7 @@ check_record(struct record_check *c, bool dispatch)
 	if (c->op == NULL)
 		fails(c, DENIAL_OPERATION_UNKNOWN);
 	else
-		check_operation(c);
+		check_request(c);
 	if (dispatch)
 		check_single_use(c);
 }

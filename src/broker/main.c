@@ -5,7 +5,6 @@
  * file or a socket before the jail, the jail before the first byte of engine, dialer or provider.
  */
 #include "broker/confine.h"
-#include "broker/start.h"
 
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
@@ -59,8 +58,11 @@ static int
 load(struct broker *b, struct err *err)
 {
 	if (json_start(err) < 0 || http_library(err) < 0 || vault_new(&b->vault, err) < 0 ||
-		start_read(b, FD_BROKER_SUPERVISOR, err) < 0)
+		serve_supervisor(b, FD_BROKER_SUPERVISOR, err) < 0)
 		return err->code;
+	(void)ev_run(b->loop, 0); /* until BROKER_BEGIN */
+	if (b->supervisor == NULL || b->supervisor->state != BROKER_LIVE)
+		return err_set(err, -EPIPE, "the supervisor does not say how to start");
 	if (catalogue_read(FD_BROKER_CATALOGUE, &b->catalogue, err) < 0)
 		return err_context(err, "catalogue");
 	if (roots_load(&b->catalogue, b->trust, note, &b->roots, err) < 0 ||
@@ -104,10 +106,10 @@ main(void)
 	(void)approval_refresh(&broker.approval);
 	if (broker.approval.fault[0] != '\0')
 		log_line("%s; everything is denied", broker.approval.fault);
-	if (serve_supervisor(&broker, FD_BROKER_SUPERVISOR, &err) < 0 ||
-		serve_dialer(&broker, FD_BROKER_DIALER, &err) < 0 ||
+	if (serve_dialer(&broker, FD_BROKER_DIALER, &err) < 0 ||
 		serve_engine(&broker, FD_BROKER_ENGINE, &err) < 0)
 		log_exit(EXIT_NO_START, "%s", err.text);
+	ipc_peer_pause(broker.supervisor, false);
 	ev_timer_start(broker.loop, &broker.approvers);
 	(void)ev_run(broker.loop, 0);
 	broker_done(&broker);

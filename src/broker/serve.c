@@ -183,7 +183,47 @@ serve_dialer(struct broker *b, int fd, struct err *err)
 	return 0;
 }
 
-/* ---- supervisor: after BROKER_BEGIN only new edges ---- */
+/* ---- supervisor: first what the broker starts with, then only new edges ---- */
+
+static int
+on_secret(struct ipc_peer *peer, struct ipc_msg *in, const struct msg_secret *m, struct err *err)
+{
+	auto_fd int fd = ipc_msg_take(in, 0);
+	int r = vault_add(broker_of(peer)->vault, m->name, fd, err);
+
+	if (r == -EINVAL) {
+		log_line("%s; operations that need it are denied", err->text);
+		return 0;
+	}
+	return r;
+}
+
+static int
+on_mirror(struct ipc_peer *peer, struct ipc_msg *in, const struct msg_mirror *m, struct err *err)
+{
+	struct broker *b = broker_of(peer);
+
+	(void)m;
+	if (b->nmirrors == LIMIT_MIRRORS)
+		return err_set(err, -E2BIG, "more than %u mirrors", (unsigned)LIMIT_MIRRORS);
+	b->mirrors[b->nmirrors++] = ipc_msg_take(in, 0);
+	return 0;
+}
+
+/* What comes behind it waits until the broker is confined. */
+static int
+on_broker_begin(struct ipc_peer *peer, struct ipc_msg *in, const struct msg_broker_begin *m,
+	struct err *err)
+{
+	struct broker *b = broker_of(peer);
+
+	(void)in, (void)err;
+	(void)snprintf(b->origin, sizeof(b->origin), "%s", m->origin);
+	peer->state = BROKER_LIVE;
+	ipc_peer_pause(peer, true);
+	ev_break(b->loop, EVBREAK_ALL);
+	return 0;
+}
 
 static int
 on_broker_engine(struct ipc_peer *peer, struct ipc_msg *in, const struct msg_broker_engine *m,
@@ -201,12 +241,18 @@ on_broker_dialer(struct ipc_peer *peer, struct ipc_msg *in, const struct msg_bro
 	return serve_dialer(broker_of(peer), ipc_msg_take(in, 0), err);
 }
 
+IPC_HANDLER(secret, on_secret)
+IPC_HANDLER(mirror, on_mirror)
+IPC_HANDLER(broker_begin, on_broker_begin)
 IPC_HANDLER(broker_engine, on_broker_engine)
 IPC_HANDLER(broker_dialer, on_broker_dialer)
 
 static const struct ipc_row supervisor_rows[] = {
-	IPC_ROW(BROKER_ENGINE, IN_ANY, on_broker_engine),
-	IPC_ROW(BROKER_DIALER, IN_ANY, on_broker_dialer),
+	IPC_ROW(SECRET, IN(BROKER_STARTING), on_secret),
+	IPC_ROW(MIRROR, IN(BROKER_STARTING), on_mirror),
+	IPC_ROW(BROKER_BEGIN, IN(BROKER_STARTING), on_broker_begin),
+	IPC_ROW(BROKER_ENGINE, IN(BROKER_LIVE), on_broker_engine),
+	IPC_ROW(BROKER_DIALER, IN(BROKER_LIVE), on_broker_dialer),
 };
 
 static void
@@ -214,7 +260,9 @@ on_supervisor_lost(struct ipc_peer *peer, const struct err *why)
 {
 	struct broker *b = broker_of(peer);
 
-	(void)why; /* nothing survives the supervisor */
+	/* Nothing survives the supervisor. */
+	if (why->code != -EPIPE && why->code != -ECONNRESET)
+		log_line("supervisor: %s", why->text);
 	ipc_peer_close(peer);
 	b->supervisor = NULL;
 	ev_break(b->loop, EVBREAK_ALL);
@@ -225,5 +273,8 @@ serve_supervisor(struct broker *b, int fd, struct err *err)
 {
 	b->supervisor = ipc_peer_new(b->loop, fd, EDGE_SUPERVISOR_BROKER, ROOM_BROKER,
 		supervisor_rows, ARRAY_LEN(supervisor_rows), b, on_supervisor_lost, err);
-	return b->supervisor == NULL ? err->code : 0;
+	if (b->supervisor == NULL)
+		return err->code;
+	b->supervisor->state = BROKER_STARTING;
+	return 0;
 }

@@ -281,3 +281,19 @@ action_lookup(struct play *p, const struct action *a)
 	ASK(p, LOOKUP_ASK, lookup_ask, {.execution = a->execution, .record = buf_view(&a->record)});
 	return action_executed(p);
 }
+
+void
+action_refund(struct play *p, struct action *a)
+{
+	action_make(p, a, "refund", PLAY_REFUND);
+	action_approve(p, a, 0);
+}
+
+void
+action_is(const struct msg_executed *m, enum attempt attempt, enum denial denial)
+{
+	if (m->attempt != attempt || m->denial != denial)
+		fail_msg("%s %s came, %s %s is due: %.*s", attempt_text(m->attempt),
+			denial_text(m->denial), attempt_text(attempt), denial_text(denial),
+			VIEW_ARGS(m->text));
+}

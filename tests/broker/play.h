@@ -147,6 +147,12 @@ struct msg_executed action_lookup(struct play *p, const struct action *a);
 /* A signature over any bytes by a person. */
 void play_sign(struct play *p, unsigned person, struct view message, struct buf *out);
 
+#define PLAY_REFUND "{\"cents\":4200,\"order_id\":\"48221\"}"
+/* The usual: anna approves a refund of 42.00 of order 48221. */
+void action_refund(struct play *p, struct action *a);
+/* The answer must be this; on another one the test fails and says what came. */
+void action_is(const struct msg_executed *m, enum attempt attempt, enum denial denial);
+
 /* ---- the provider ---- */
 
 void provider_script(struct play *p, const char *lines);       /* added to what is there */
