@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -376,6 +377,11 @@ child(struct play *p, const int fds[6])
 	must(fd >= 0 && dup2(fd, 2) == 2);
 	must(path != NULL && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0);
 	must(fd_arrange(fds, 6, 3, &err) == 0);
+	if (p->file_size != 0) {
+		const struct rlimit limit = {.rlim_cur = p->file_size, .rlim_max = p->file_size};
+
+		must(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+	}
 	become_broker();
 	must(prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0);
 	execle(path, path, (char *)NULL, (char *const[]){NULL});
@@ -597,8 +603,8 @@ turn_until(struct play *p, uint64_t until)
 	return now < until && turn(p, (int)(until - now));
 }
 
-void
-play_want(struct play *p, enum msg_type type)
+static void
+want(struct play *p, const char *what)
 {
 	uint64_t until = clock_mono_ms() + WAIT_MS;
 	struct err err = {0};
@@ -607,11 +613,29 @@ play_want(struct play *p, enum msg_type type)
 	p->in = (struct ipc_msg){0};
 	while (!turn_until(p, until))
 		if (clock_mono_ms() >= until)
-			fail_msg("%s does not come", msg_info[type].name);
+			fail_msg("%s does not come", what);
 	if (ipc_read(p->engine, EDGE_ENGINE_BROKER, ROOM_BROKER, p->room, IPC_MAX, &p->in, &err) <
 		0)
-		fail_msg("%s does not come: %s", msg_info[type].name, err.text);
+		fail_msg("%s does not come: %s", what, err.text);
 	record_sent(&p->in);
+}
+
+void
+play_want_any(struct play *p)
+{
+	want(p, "a message");
+}
+
+void
+play_turn(struct play *p, int ms)
+{
+	(void)turn(p, ms);
+}
+
+void
+play_want(struct play *p, enum msg_type type)
+{
+	want(p, msg_info[type].name);
 	if (p->in.type != type)
 		fail_msg("%s came, %s is due", msg_info[p->in.type].name, msg_info[type].name);
 }

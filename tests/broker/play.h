@@ -47,6 +47,7 @@ struct play {
 	struct ipc_msg in; /* the last message of the broker to the engine */
 	uint64_t tag;
 	uint64_t epoch;
+	uint64_t file_size; /* 0, or RLIMIT_FSIZE of the next broker: a disk that is full */
 };
 
 /* What the broker must never let out: the credential in the secrets directory. */
@@ -94,6 +95,10 @@ void play_decoded(int r, const char *what);
 	play_want(p, MSG_##NAME); \
 	play_decoded(msg_##name##_get((p)->in.body, &m, &(struct err){0}), #NAME)
 
+/* Whatever comes. */
+void play_want_any(struct play *p);
+/* The dialer works for so long; something may come to the engine and is left there. */
+void play_turn(struct play *p, int ms);
 /* Nothing comes to the engine for so long; the dialer works. */
 void play_silence(struct play *p, int ms);
 /* Until the broker asked the dialer so often in all. */
