@@ -230,8 +230,8 @@ put_dispatching(struct canon_writer *w, const void *arg)
 	canon_array_end(w);
 	put_digest(w, "catalogue", b->record.catalogue);
 	put_str(w, "currency", b->x.currency);
-	put_u64(w, "dispatch_by_ms", b->p.dispatch_by_ms);
 	put_digest(w, "digest", b->p.digest);
+	put_u64(w, "dispatch_by_ms", b->p.dispatch_by_ms);
 	put_execution(w, &b->x);
 	sha256_of(view_str(b->x.key), key);
 	put_digest(w, "key_digest", key);

@@ -5,6 +5,7 @@
  * protocol, 3 the store or a descriptor cannot be used, 4 it cannot be confined.
  */
 #include "engine/confine.h"
+#include "engine/expiry.h"
 #include "engine/input.h"
 #include "engine/life.h"
 #include "engine/limit.h"
@@ -44,7 +45,7 @@ on_actions(struct ev_loop *loop, ev_timer *w, int events)
 
 	(void)events;
 	broker_tick(e, clock_mono_ms());
-	if (list_empty(&e->broker.waits))
+	if (!expiry_tick(e) && list_empty(&e->broker.waits))
 		ev_timer_stop(loop, w);
 }
 

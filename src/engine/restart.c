@@ -4,6 +4,7 @@
 
 #include "engine/contain.h"
 #include "engine/create.h"
+#include "engine/expiry.h"
 #include "engine/gone.h"
 #include "engine/input.h"
 #include "engine/job.h"
@@ -129,6 +130,8 @@ on_settings(struct engine *e, const struct msg_settings *m, struct err *err)
 		r = audit_start(e, err);
 	if (r == 0)
 		r = record_start(e, err);
+	if (r == 0)
+		r = proposals_restart(e, err);
 	if (r == 0)
 		r = load_living(e, err);
 	if (r < 0)

@@ -11,6 +11,7 @@
 #include "engine/cell.h"
 #include "engine/contain.h"
 #include "engine/create.h"
+#include "engine/decision.h"
 #include "engine/execution.h"
 #include "engine/gone.h"
 #include "engine/health.h"
@@ -19,7 +20,7 @@
 #include "engine/life.h"
 #include "engine/limits.h"
 #include "engine/lost.h"
-#include "engine/proposal.h"
+#include "engine/propose.h"
 #include "engine/reconcile.h"
 #include "engine/restart.h"
 #include "engine/stopping.h"
@@ -66,7 +67,7 @@
 		return r < 0 ? r : on_##name(owner, &m, err);                                    \
 	}
 
-/* The same with a descriptor. */
+/* The same with the message itself: its descriptor, its tag. */
 #define TOLD_FD(name)                                                                            \
 	static int on_##name##_typed(struct ipc_peer *peer, struct ipc_msg *in, struct err *err) \
 	{                                                                                        \
@@ -121,6 +122,10 @@ REQUEST(operation_list)
 REQUEST(operation_get)
 REQUEST(proposal_list)
 REQUEST(proposal_get)
+REQUEST(proposal_create)
+REQUEST(proposal_decide)
+REQUEST(grant_issue)
+REQUEST(grant_list)
 REQUEST(budget_list)
 REQUEST(execution_get)
 REQUEST(execution_list)
@@ -167,6 +172,10 @@ static const struct ipc_row api_rows[] = {
 	IPC_ROW(OPERATION_GET, IN(API_LIVE), on_operation_get),
 	IPC_ROW(PROPOSAL_LIST, IN(API_LIVE), on_proposal_list),
 	IPC_ROW(PROPOSAL_GET, IN(API_LIVE), on_proposal_get),
+	IPC_ROW(PROPOSAL_CREATE, IN(API_LIVE), on_proposal_create),
+	IPC_ROW(PROPOSAL_DECIDE, IN(API_LIVE), on_proposal_decide),
+	IPC_ROW(GRANT_ISSUE, IN(API_LIVE), on_grant_issue),
+	IPC_ROW(GRANT_LIST, IN(API_LIVE), on_grant_list),
 	IPC_ROW(BUDGET_LIST, IN(API_LIVE), on_budget_list),
 	IPC_ROW(EXECUTION_GET, IN(API_LIVE), on_execution_get),
 	IPC_ROW(EXECUTION_LIST, IN(API_LIVE), on_execution_list),
@@ -216,6 +225,7 @@ static const struct ipc_row supervisor_rows[] = {
 TOLD(relay_ready, struct sandbox)
 TOLD(relay_job, struct sandbox)
 TOLD_PLAIN(relay_jobs_end)
+TOLD_FD(propose)
 TOLD(job_ended, struct sandbox)
 TOLD(relay_lost, struct sandbox)
 
@@ -224,6 +234,7 @@ static const struct ipc_row relay_rows[] = {
 	IPC_ROW(RELAY_JOB, IN(RELAY_RESYNCS), on_relay_job),
 	IPC_ROW(RELAY_JOBS_END, IN(RELAY_RESYNCS), on_relay_jobs_end),
 	IPC_ROW(JOB_ENDED, IN(RELAY_RESYNCS) | IN(RELAY_LIVE), on_job_ended),
+	IPC_ROW(PROPOSE, IN(RELAY_RESYNCS) | IN(RELAY_LIVE), on_propose),
 	IPC_ROW(RELAY_LOST, IN_ANY, on_relay_lost),
 };
 

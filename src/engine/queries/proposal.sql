@@ -48,15 +48,17 @@ RETURNING seq;
 SELECT count(*) FROM proposal WHERE task = ? AND state IN ('proposed', 'pending');
 
 -- PROPOSAL_OPEN_ALL: does any have a time that can be over
-SELECT EXISTS (SELECT 1 FROM proposal WHERE state = 'pending') OR EXISTS (SELECT 1 FROM proposal WHERE state = 'approved');
+SELECT EXISTS (SELECT 1 FROM proposal WHERE state = 'pending') OR EXISTS (SELECT 1 FROM proposal WHERE state = 'approved')
+	OR EXISTS (SELECT 1 FROM proposal WHERE state = 'proposed');
 
--- PROPOSAL_DUE: those whose time is over
+-- PROPOSAL_DUE: those whose time is over at ?1, and those that were proposed before ?2
 SELECT id FROM proposal WHERE state = 'pending' AND decide_by_ms <= ?1
 UNION ALL SELECT id FROM proposal WHERE state = 'approved' AND dispatch_by_ms <= ?1
+UNION ALL SELECT id FROM proposal WHERE state = 'proposed' AND created_ms <= ?2
 LIMIT 64;
 
--- PROPOSAL_IN: all in a state, oldest first
-SELECT id FROM proposal WHERE state = ? ORDER BY seq;
+-- PROPOSAL_IN: the next in a state after a number
+SELECT id FROM proposal WHERE state = ? AND seq > ? ORDER BY seq LIMIT 1;
 
 -- PROPOSAL_PAGE: newest first, older than a number; tenant, template or task empty = all; open = only those that are pending
 SELECT p.id FROM proposal AS p JOIN task AS t ON t.id = p.task
@@ -77,3 +79,6 @@ SELECT approver, key, approve, decision, signature, seen_ms FROM decision WHERE 
 
 -- DECISION_APPROVALS: by how many people it is approved
 SELECT count(*) FROM decision WHERE proposal = ? AND approve = 1;
+
+-- DECISION_LAST: whose was the last
+SELECT approver FROM decision WHERE proposal = ? ORDER BY seq DESC LIMIT 1;

@@ -72,20 +72,21 @@ test_task(void **state)
 
 #define P(name) PROPOSAL_STATE_##name
 
-/* Columns: SHOW FREE DENY APPROVE REJECT EXPIRE REVOKE SUPERSEDE DISPATCH SUCCEED FAIL LOSE SETTLE */
+/* Columns: SHOW FREE DENY JOIN APPROVE REJECT EXPIRE REVOKE SUPERSEDE DISPATCH SUCCEED FAIL LOSE SETTLE */
 static const int proposal_matrix[PROPOSAL_STATE_MAX][PROPOSAL_EVENT_MAX] = {
-	[P(PROPOSED)] = {P(PENDING), P(APPROVED), P(DENIED), NO, NO, NO, P(REVOKED), NO, NO, NO, NO,
-		NO, NO},
-	[P(PENDING)] = {NO, NO, NO, P(APPROVED), P(REJECTED), P(EXPIRED), P(REVOKED), P(SUPERSEDED),
-		NO, NO, NO, NO, NO},
-	[P(APPROVED)] = {NO, NO, P(DENIED), NO, NO, P(EXPIRED), P(REVOKED), P(SUPERSEDED),
+	[P(PROPOSED)] = {P(PENDING), P(APPROVED), P(DENIED), NO, NO, NO, NO, P(REVOKED), NO, NO, NO,
+		NO, NO, NO},
+	[P(PENDING)] = {NO, NO, NO, P(PENDING), P(APPROVED), P(REJECTED), P(EXPIRED), P(REVOKED),
+		P(SUPERSEDED), NO, NO, NO, NO, NO},
+	[P(APPROVED)] = {NO, NO, P(DENIED), NO, NO, NO, P(EXPIRED), P(REVOKED), P(SUPERSEDED),
 		P(DISPATCHING), NO, NO, NO, NO},
-	[P(DISPATCHING)] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, P(SUCCEEDED), P(FAILED), P(UNKNOWN),
-		NO},
-	[P(UNKNOWN)] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, P(SUCCEEDED), P(FAILED), NO, P(MANUAL)},
-#define FINAL                                                      \
-	{                                                          \
-		NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO \
+	[P(DISPATCHING)] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, P(SUCCEEDED), P(FAILED),
+		P(UNKNOWN), NO},
+	[P(UNKNOWN)] = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, P(SUCCEEDED), P(FAILED), NO,
+		P(MANUAL)},
+#define FINAL                                                          \
+	{                                                              \
+		NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO \
 	}
 	[P(SUCCEEDED)] = FINAL,
 	[P(FAILED)] = FINAL,
