@@ -3,6 +3,8 @@
  * `demilune check CONFIG` and `demilune operation check FILE|DIR`: the configuration compiler that the daemon uses, run on a file or
  * directory. It is a process of its own, so what it says is read as strictly as by the daemon.
  */
+#include "cli/check.h"
+
 #include "cli/answer.h"
 #include "cli/program.h"
 #include "cli/safe.h"
@@ -29,6 +31,8 @@ struct check {
 	bool directory;
 	unsigned faults;
 	uint32_t operations; /* compiled */
+	struct settings settings;
+	bool quiet; /* faults are counted only */
 };
 
 NORETURN static void
@@ -71,19 +75,23 @@ take_message(struct check *c, const struct ipc_msg *m, struct err *err)
 	struct msg_config_end end;
 
 	if (m->type == MSG_CONFIG_FAULT && msg_config_fault_get(m->body, &fault, err) == 0) {
-		print_fault(c, &fault);
+		if (!c->quiet)
+			print_fault(c, &fault);
 		c->faults++;
 		return 0;
 	}
-	if (m->type == MSG_CONFIG_SETTINGS && msg_config_settings_get(m->body, &settings, err) == 0)
+	if (m->type == MSG_CONFIG_SETTINGS &&
+		msg_config_settings_get(m->body, &settings, err) == 0) {
+		c->settings = settings.settings;
 		return 0;
+	}
 	if (m->type == MSG_CONFIG_CATALOGUE &&
 		msg_config_catalogue_get(m->body, &catalogue, err) == 0) {
 		c->operations = catalogue.operations;
 		return 0;
 	}
 	if (m->type == MSG_CONFIG_END && msg_config_end_get(m->body, &end, err) == 0) {
-		if (end.faults > c->faults)
+		if (end.faults > c->faults && !c->quiet)
 			(void)printf("%s: %u more faults\n", c->file, end.faults - c->faults);
 		c->faults = end.faults;
 		return 1;
@@ -130,7 +138,7 @@ open_input(struct check *c, int *ret, struct err *err)
 	if (input < 0 || fstat(input, &st) < 0)
 		return err_errno(err, "%.120s", c->file);
 	c->directory = S_ISDIR(st.st_mode);
-	if (!S_ISREG(st.st_mode) && (c->argument == NULL || !c->directory))
+	if (!S_ISREG(st.st_mode) && !c->quiet && (c->argument == NULL || !c->directory))
 		return err_set(err, -EINVAL, "%.120s is not a file", c->file);
 	*ret = take_fd(&input);
 	return 0;
@@ -164,6 +172,19 @@ check(struct check *c, struct err *err)
 		(void)kill(pid, SIGKILL);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
+	return r;
+}
+
+int
+check_settings(const char *file, struct settings *ret, struct err *err)
+{
+	struct check c = {.file = file == NULL ? "/dev/null" : file, .quiet = true};
+	int r = check(&c, err);
+
+	if (r == 0 && c.faults != 0)
+		r = err_set(err, -EINVAL, "%.120s has faults; demilune check tells them", c.file);
+	if (r == 0)
+		*ret = c.settings;
 	return r;
 }
 

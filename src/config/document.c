@@ -267,7 +267,8 @@ document_read(struct view text, struct document *ret, const struct document_sink
 		return 1;
 	}
 	yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING); /* never by a mark of order */
-	yaml_parser_set_input_string(&parser, text.p, text.n);
+	/* libyaml asserts that there is a pointer, even to nothing. */
+	yaml_parser_set_input_string(&parser, text.n == 0 ? (const uint8_t *)"" : text.p, text.n);
 	while (more && r.nodes < DOCUMENT_NODES_MAX) {
 		yaml_event_t e;
 

@@ -57,27 +57,38 @@ by_name(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-static void
-open_one(struct inputs *in, const struct operations_sink *sink, int dir, struct input *file)
+/* NULL: it can be read. Who else could write it could say what the host does. */
+static const char *
+why_not(int fd)
 {
 	struct stat st;
 
-	file->fd = openat(
+	if (fd < 0)
+		return errno == ELOOP    ? "this is a symbolic link; put the file itself here"
+		       : errno == EACCES ? "you may not read this file"
+					 : "this file cannot be opened";
+	if (fstat(fd, &st) < 0)
+		return "this file cannot be opened";
+	if (!S_ISREG(st.st_mode))
+		return "this is not a regular file";
+	if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+		return "others than its owner may write this file; take that away: chmod go-w";
+	if (st.st_uid != 0 && st.st_uid != geteuid())
+		return "somebody else owns this file and may change it: chown root";
+	return NULL;
+}
+
+static void
+open_one(struct inputs *in, const struct operations_sink *sink, int dir, struct input *file)
+{
+	int fd auto_fd = openat(
 		dir, file->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
-	if (file->fd < 0 && errno == ELOOP)
-		tell(in, sink, file->name, "this is a symbolic link; put the file itself here");
-	else if (file->fd < 0 && errno == EACCES)
-		tell(in, sink, file->name, "you may not read this file");
-	else if (file->fd < 0 || fstat(file->fd, &st) < 0)
-		tell(in, sink, file->name, "this file cannot be opened");
-	else if (!S_ISREG(st.st_mode))
-		tell(in, sink, file->name, "this is not a regular file");
-	else if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-		tell(in, sink, file->name,
-			"others than its owner may write this file; take that away: chmod go-w");
-	else if (st.st_uid != 0 && st.st_uid != geteuid())
-		tell(in, sink, file->name,
-			"somebody else owns this file and may change it: chown root");
+	const char *why = why_not(fd);
+
+	if (why == NULL)
+		file->fd = take_fd(&fd);
+	else
+		tell(in, sink, file->name, why);
 }
 
 static int

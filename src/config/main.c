@@ -155,7 +155,7 @@ operations(void)
 	struct operations_file files[OPERATIONS_FILES_MAX];
 	const struct operations_sink sink = {.on_fault = say_fault_of};
 	const int fds[] = {memory_file("catalogue"), memory_file("origins")};
-	auto_operations struct operations compiled;
+	auto_operations struct operations compiled = {.noperations = 0};
 	struct err err = {0};
 	unsigned faults;
 
@@ -165,7 +165,10 @@ operations(void)
 	for (size_t i = 0; i < in.n; i++)
 		files[i] = (struct operations_file){
 			in.file[i].name, view_of(in.file[i].text, in.file[i].n)};
-	faults = operations_compile(files, in.n, &compiled, &sink) + in.faults;
+	/* A file that was refused may hold what the others name: they are looked at when all are there. */
+	faults = in.faults;
+	if (faults == 0)
+		faults = operations_compile(files, in.n, &compiled, &sink);
 	if (faults == 0)
 		say_catalogue(&compiled, fds);
 	say_end(faults);
