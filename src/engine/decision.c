@@ -47,6 +47,7 @@ static int
 already(struct proposal *p, struct err *err)
 {
 	auto_query struct query q = query_of(p->engine->store, Q_DECISION_LAST);
+	char approver[64];
 	int r;
 
 	arg_id(&q, &p->id);
@@ -56,8 +57,9 @@ already(struct proposal *p, struct err *err)
 	if (r == 0)
 		return REFUSE(err, CONFLICT, "the proposal is %s; nothing can be decided any more",
 			proposal_state_text(p->state));
-	return REFUSE(err, CONFLICT, "already decided by %.*s: the proposal is %s",
-		VIEW_ARGS(col_view(&q)), proposal_state_text(p->state));
+	col_text(&q, approver, sizeof(approver));
+	return REFUSE(err, CONFLICT, "already decided by %s: the proposal is %s", approver,
+		proposal_state_text(p->state));
 }
 
 /* Inside the open transaction, whose beginning is older than `now_ms`. 1: its time is over, and the row says so now. */

@@ -18,11 +18,26 @@ acts_open(struct acts *a)
 	play_open(&a->p);
 }
 
+/* What is asked of the engine now comes after BROKER_READY, whichever socket it reads first. */
+static void
+broker_known(struct acts *a)
+{
+	a->brokers++;
+	for (int i = 0; i < 500; i++) {
+		(void)play_audit_of(&a->p, "host");
+		if (play_events(&a->p, "broker.ready") == a->brokers)
+			return;
+		(void)usleep(10000);
+	}
+	fail_msg("the engine does not know its broker");
+}
+
 void
 acts_start(struct acts *a)
 {
 	play_start(&a->p);
 	play_broker(&a->p, false);
+	broker_known(a);
 	ASK(&a->p, SANDBOX_CREATE, sandbox_create,
 		{.caller = as_root, .tenant = view_str("acme"), .template = view_str("python")});
 	WANT(&a->p, a->p.supervisor, SPAWN, spawn, m);
@@ -50,7 +65,8 @@ acts_restart(struct acts *a)
 	int pair[2];
 	struct err err;
 
-	play_kill(p);
+	if (p->engine != 0)
+		play_kill(p);
 	(void)close(a->relay);
 	play_launch(p);
 	assert_int_equal(ipc_pair(pair, &err), 0);
@@ -61,25 +77,14 @@ acts_restart(struct acts *a)
 	play_ready(p);
 	SAY(a->relay, RELAY_JOBS_END, relay_jobs_end, {0});
 	play_broker(p, false);
-}
-
-static unsigned
-brokers(struct acts *a)
-{
-	(void)play_audit_of(&a->p, "host");
-	return play_events(&a->p, "broker.ready");
+	broker_known(a);
 }
 
 void
 acts_broker_again(struct acts *a)
 {
-	unsigned before = brokers(a);
-
 	play_broker(&a->p, true);
-	for (int i = 0; brokers(a) == before; i++) {
-		assert_true(i < 500);
-		(void)usleep(10000);
-	}
+	broker_known(a);
 }
 
 struct id
@@ -288,4 +293,28 @@ acts_executed(struct acts *a, uint64_t tag, enum attempt attempt)
 			.ended_ms = clock_real_ms(),
 			.text = view_str(""),
 			.receipt = view_str("{\"reference\":\"re_1\"}")});
+}
+
+struct msg_budget_row
+acts_budget(struct acts *a, bool of_tenant, enum counter counter, const char *operation)
+{
+	struct msg_budget_row found = {.limit = UINT64_MAX};
+
+	ASK(&a->p, BUDGET_LIST, budget_list, {.caller = as_root, .task = view_str(a->task_text)});
+	for (;;) {
+		struct msg_budget_row row;
+
+		play_want_any(&a->p, a->p.api);
+		if (a->p.in.type == MSG_END)
+			break;
+		assert_int_equal(a->p.in.type, MSG_BUDGET_ROW);
+		play_decoded(
+			msg_budget_row_get(a->p.in.body, &row, &(struct err){0}), "BUDGET_ROW");
+		if (row.of_tenant == of_tenant && row.counter == counter &&
+			view_is(row.operation, operation)) {
+			found = row;
+			found.operation = found.unit = view_of(NULL, 0);
+		}
+	}
+	return found;
 }

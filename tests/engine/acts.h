@@ -10,6 +10,7 @@
 struct acts {
 	struct play p;
 	int relay;
+	unsigned brokers; /* that were ready */
 	struct id sandbox, task;
 	char task_text[ID_TEXT];
 };
@@ -18,7 +19,7 @@ void acts_open(struct acts *a);  /* the directory and the settings; then acts_st
 void acts_start(struct acts *a); /* all of it */
 void acts_close(struct acts *a);
 
-/* The engine is killed and started again; the supervisor still has the sandbox. */
+/* The engine is killed, if it was not yet, and started again; the supervisor still has the sandbox. */
 void acts_restart(struct acts *a);
 
 /* A new broker, and the engine knows it. */
@@ -59,3 +60,7 @@ void acts_decided(
 /* EXECUTE comes; its tag. */
 uint64_t acts_execute(struct acts *a);
 void acts_executed(struct acts *a, uint64_t tag, enum attempt attempt);
+
+/* A counter of the task or of its tenant today; the limit is UINT64_MAX when there is no such row. */
+struct msg_budget_row acts_budget(
+	struct acts *a, bool of_tenant, enum counter counter, const char *operation);

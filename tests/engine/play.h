@@ -25,11 +25,15 @@ struct play {
 	uint8_t *room;
 	struct ipc_msg in; /* the last message */
 	uint64_t tag;
-	struct catalogue catalogue; /* the sample */
+	struct catalogue catalogue; /* the sample, as the engine has it */
+	struct buf documents;       /* its bytes */
 };
 
 void play_open(struct play *p);  /* a fresh state directory with one template */
 void play_close(struct play *p); /* ends the engine, removes the directory */
+
+/* Another catalogue from the next start on: that of the sample with `from` replaced by `to` everywhere. */
+void play_catalogue(struct play *p, const char *from, const char *to);
 
 /* Starts it, sends SETTINGS and HELD_END, prepares the template. */
 void play_start(struct play *p);
