@@ -98,6 +98,7 @@ post(struct cli *cli, const struct proposal *p, struct view decision, struct vie
 	if (r < 0)
 		return r;
 	(void)snprintf(target, sizeof(target), "/v1/proposals/%s/decision", p->id);
+	cli->client.patience_ms = LIMIT_PROVIDER_MS;
 	return client_send(&cli->client, HTTP_POST, view_str(target), buf_view(&body), ret, err);
 }
 

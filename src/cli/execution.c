@@ -186,17 +186,43 @@ verb_execution_show(struct cli *cli, struct err *err)
 	return answer_done(err);
 }
 
+/* It must be unknown now: a settlement is never signed in advance. */
+static int
+settle(struct cli *cli, struct buf *body, struct err *err)
+{
+	json_t *execution auto_json = NULL;
+	struct view state;
+	char target[160];
+	int r = execution_target(&cli->args, "", target, err);
+
+	if (r == 0)
+		r = client_get(&cli->client, view_str(target), &execution, err);
+	if (r < 0)
+		return r;
+	state = answer_text(execution, "state");
+	if (!view_is(state, "unknown"))
+		return err_set(err, -EINVAL, "there is nothing to settle: it is %.*s",
+			(int)(state.n < 32 ? state.n : 32), (const char *)state.p);
+	return settle_body(cli, cli->args.rest[0], body, err);
+}
+
 int
 verb_reconcile(struct cli *cli, struct err *err)
 {
 	json_t *execution auto_json = NULL;
+	auto_buf struct buf body;
 	char target[160];
 	int r = execution_target(&cli->args, "/reconcile", target, err);
 
+	buf_init(&body, LIMIT_BODY_BYTES);
+	if (r == 0 && args_has(&cli->args, OPT_AS))
+		r = settle(cli, &body, err);
+	else
+		buf_add_str(&body, "{}");
 	cli->client.patience_ms = LIMIT_PROVIDER_MS;
 	if (r == 0)
-		r = client_send(
-			&cli->client, HTTP_POST, view_str(target), view_str("{}"), &execution, err);
+		r = client_send(&cli->client, HTTP_POST, view_str(target), buf_view(&body),
+			&execution, err);
 	if (r < 0)
 		return r;
 	if (args_has(&cli->args, OPT_JSON))
@@ -208,6 +234,7 @@ verb_reconcile(struct cli *cli, struct err *err)
 	if (r != 0 || !view_is(answer_text(execution, "state"), "unknown"))
 		return r;
 	return err_set(err, -EAGAIN,
-		"it is still not known what became of %s; it can be asked again later",
+		"it is still not known what became of %s; ask again later, or when you know it: "
+		"--as succeeded|failed --note TEXT",
 		cli->args.rest[0]);
 }

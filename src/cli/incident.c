@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-enum { BODY_BYTES = 8192, SCOPE_BYTES = 300 };
+enum { BODY_BYTES = 8192 };
 
 /* ---- revoke ---- */
 
@@ -65,27 +65,26 @@ verb_revoke_task(struct cli *cli, struct err *err)
 
 /* ---- contain ---- */
 
-/* host (or all), tenant:NAME, or a task: task:NAME or NAME, which becomes its id. */
-static int
-scope_of(struct cli *cli, char ret[static SCOPE_BYTES], struct err *err)
+int
+action_scope(struct cli *cli, char ret[static ACTION_SCOPE_BYTES], struct err *err)
 {
 	const char *name = cli->args.rest[0];
 	char id[ID_TEXT];
 	int r;
 
 	if (strcmp(name, "host") == 0 || strcmp(name, "all") == 0) {
-		(void)snprintf(ret, SCOPE_BYTES, "host");
+		(void)snprintf(ret, ACTION_SCOPE_BYTES, "host");
 		return 0;
 	}
 	if (view_starts(view_str(name), "tenant:")) {
-		(void)snprintf(ret, SCOPE_BYTES, "%s", name);
+		(void)snprintf(ret, ACTION_SCOPE_BYTES, "%s", name);
 		return 0;
 	}
 	if (view_starts(view_str(name), "task:"))
 		name += strlen("task:");
 	r = request_task_id(cli, name, id, err);
 	if (r == 0)
-		(void)snprintf(ret, SCOPE_BYTES, "task:%s", id);
+		(void)snprintf(ret, ACTION_SCOPE_BYTES, "task:%s", id);
 	return r;
 }
 
@@ -116,7 +115,7 @@ verb_contain(struct cli *cli, struct err *err)
 	const struct args *a = &cli->args;
 	json_t *contained auto_json = NULL;
 	auto_buf struct buf body;
-	char scope[SCOPE_BYTES];
+	char scope[ACTION_SCOPE_BYTES];
 	struct json_out o;
 	bool replaced;
 	int r;
@@ -124,7 +123,7 @@ verb_contain(struct cli *cli, struct err *err)
 	buf_init(&body, BODY_BYTES);
 	if (!args_has(a, OPT_REASON))
 		return err_set(err, -EINVAL, "--reason is needed: it stands in the record");
-	r = scope_of(cli, scope, err);
+	r = action_scope(cli, scope, err);
 	if (r < 0)
 		return r;
 	json_out_init(&o, &body, false);
