@@ -72,5 +72,5 @@ void broker_clean(struct broker *b, struct err *err);
 int serve_engine(struct broker *b, int fd, struct err *err) MUST_CHECK;
 int serve_dialer(struct broker *b, int fd, struct err *err) MUST_CHECK;
 int serve_supervisor(struct broker *b, int fd, struct err *err) MUST_CHECK;
-/* An approvers file that changed: tells the engine. */
-void serve_approvers(struct broker *b);
+/* Looks at the approvers file; one that changed is read, and the engine is told before anything else. */
+void approvers_look(struct broker *b);

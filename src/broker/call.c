@@ -64,10 +64,15 @@ call_new(
 	}
 	c->b = b;
 	c->provider = provider;
-	c->request = *request;
-	*request = (struct request){0};
 	c->fd = -1;
 	buf_init(&c->body, provider->response_max);
+	if (buf_room(&c->body, provider->response_max) == NULL) {
+		free(c);
+		(void)err_set(err, -ENOMEM, "no memory for an answer");
+		return NULL;
+	}
+	c->request = *request;
+	*request = (struct request){0};
 	ev_init(&c->late, on_late);
 	ev_timer_init(&c->end_soon, on_end, 0, 0);
 	list_append(&b->calls, &c->link);
@@ -103,9 +108,8 @@ call_free(struct call *c)
 	http_stop(c);
 	list_remove(&c->link);
 	fd_cleanup(&c->fd);
-	/* The provider may have sent the credential back. */
-	if (c->body.p != NULL)
-		explicit_bzero(c->body.p, c->body.cap);
+	/* The provider may have sent the credential back; the buffer never moved. */
+	explicit_bzero(c->body.p, c->body.n);
 	buf_done(&c->body);
 	request_done(&c->request);
 	loop_free_later(c->b->loop, c);

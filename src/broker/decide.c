@@ -37,7 +37,7 @@ decision_ask(struct broker *b, struct ask ask, const struct msg_decision_ask *m)
 	uint64_t seen;
 
 	id_text(&m->proposal, ID_PROPOSAL, proposal);
-	(void)approval_refresh(&b->approval);
+	approvers_look(b);
 	check_record(&c, false);
 	question = check_ask(&c);
 	authority_decide(&question, m->decision, m->signature, &is);
@@ -104,7 +104,7 @@ settle_ask(struct broker *b, struct ask ask, const struct msg_settle_ask *m)
 
 	id_text(&m->execution, ID_EXECUTION, execution);
 	s = ledger_by_execution(b->ledger, view_str(execution));
-	(void)approval_refresh(&b->approval);
+	approvers_look(b);
 	denial = settle_check(b, s, m, execution, &err);
 	if (denial == DENIAL_NONE && (proposal_record_read(m->record, &room, &record, &err) < 0 ||
 					     settlement_record_read(m->settlement, &settled_room,
@@ -148,7 +148,7 @@ release_ask(struct broker *b, struct ask ask, const struct msg_release_ask *m)
 	const struct spent *open = NULL;
 	enum denial denial;
 
-	(void)approval_refresh(&b->approval);
+	approvers_look(b);
 	question.approvers = approval_now(&b->approval);
 	sha256_of(m->release, e.record);
 	if (release_record_read(m->release, &room, &release, &err) < 0) {

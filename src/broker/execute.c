@@ -130,7 +130,7 @@ check_all(struct work *w, bool again, struct err *why)
 	struct authority_is is = {.denial = DENIAL_RECORD_MALFORMED};
 	struct authority_ask ask;
 
-	(void)approval_refresh(&w->b->approval);
+	approvers_look(w->b);
 	check_record(&c, !again);
 	ask = check_ask(&c);
 	authority_dispatch(&ask, w->approvals, &is);

@@ -26,11 +26,8 @@ note(const char *text)
 static void
 on_approvers(struct ev_loop *loop, ev_timer *t, int events)
 {
-	struct broker *b = container_of(t, struct broker, approvers);
-
 	(void)loop, (void)events;
-	if (approval_refresh(&b->approval))
-		serve_approvers(b);
+	approvers_look(container_of(t, struct broker, approvers));
 }
 
 static void

@@ -96,8 +96,8 @@ tell_ready(struct broker *b)
 	IPC_SEND(b->engine, 0, BROKER_READY, broker_ready, m);
 }
 
-void
-serve_approvers(struct broker *b)
+static void
+tell_approvers(struct broker *b)
 {
 	const struct approvers *a = approval_now(&b->approval);
 	struct msg_approvers_loaded m = {.fault = view_str(b->approval.fault)};
@@ -109,6 +109,13 @@ serve_approvers(struct broker *b)
 	}
 	if (b->engine != NULL)
 		IPC_SEND(b->engine, 0, APPROVERS_LOADED, approvers_loaded, m);
+}
+
+void
+approvers_look(struct broker *b)
+{
+	if (approval_refresh(&b->approval))
+		tell_approvers(b);
 }
 
 int
@@ -123,7 +130,7 @@ serve_engine(struct broker *b, int fd, struct err *err)
 	b->engine = peer;
 	b->engine_number++;
 	tell_ready(b);
-	serve_approvers(b);
+	tell_approvers(b);
 	return 0;
 }
 

@@ -107,6 +107,8 @@ action_make_edited(struct play *p, struct action *a, const char *operation, cons
 	*a = (struct action){0};
 	assert_non_null(op);
 	id_new(&a->proposal);
+	if (p->again != NULL)
+		a->proposal = *p->again;
 	id_new(&a->execution);
 	id_new(&a->task);
 	id_new(&capability);
@@ -155,7 +157,8 @@ action_make_edited(struct play *p, struct action *a, const char *operation, cons
 		.epoch = p->epoch,
 		.quorum = tier->quorum};
 
-	r.decide_by_ms = r.issued_ms + op->decide_within_ms;
+	r.decide_by_ms = p->decide_by_ms != 0 ? p->decide_by_ms
+					      : r.issued_ms + op->decide_within_ms;
 	memcpy(r.schema, op->schema, SHA256_BYTES);
 	memcpy(r.adapter, op->adapter, SHA256_BYTES);
 	memcpy(r.policy, op->policy, SHA256_BYTES);

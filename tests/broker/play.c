@@ -189,25 +189,36 @@ run(const char *command)
 }
 
 void
+play_shell(struct play *p, const char *command)
+{
+	char whole[1600];
+
+	(void)snprintf(whole, sizeof(whole), "cd %s/provider && { %s; }", p->dir, command);
+	run(whole);
+}
+
+void
+play_provider_again(struct play *p)
+{
+	provider_end(p);
+	provider_run(p);
+}
+
+void
 play_tls(struct play *p)
 {
-	char command[1600];
-
 	p->tls = true;
-	(void)snprintf(command, sizeof(command),
-		"cd %s/provider && exec 2>/dev/null && "
-		"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "
-		"ca.key -out ca.pem -days 2 -subj /CN=test && "
+	play_shell(p,
+		"exec 2>/dev/null; openssl req -x509 -newkey ec -pkeyopt "
+		"ec_paramgen_curve:prime256v1 "
+		"-nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=test && "
 		"openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "
 		"server.key -out server.csr -subj /CN=provider.test && "
 		"printf 'subjectAltName=DNS:provider.test\\n' >san && "
 		"openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 "
 		"-extfile san -out server.pem && "
-		"cp ca.pem ../trust/shop.pem && chmod 644 ../trust/shop.pem",
-		p->dir);
-	run(command);
-	provider_end(p);
-	provider_run(p);
+		"cp ca.pem ../trust/shop.pem && chmod 644 ../trust/shop.pem");
+	play_provider_again(p);
 }
 
 /* ---- start and end ---- */

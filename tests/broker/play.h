@@ -47,7 +47,9 @@ struct play {
 	struct ipc_msg in; /* the last message of the broker to the engine */
 	uint64_t tag;
 	uint64_t epoch;
-	uint64_t file_size; /* 0, or RLIMIT_FSIZE of the next broker: a disk that is full */
+	const struct id *again; /* not NULL: the next record is of this proposal */
+	uint64_t decide_by_ms;  /* not 0: of the next records */
+	uint64_t file_size;     /* 0, or RLIMIT_FSIZE of the next broker: a disk that is full */
 };
 
 /* What the broker must never let out: the credential in the secrets directory. */
@@ -61,6 +63,10 @@ void play_edit(struct play *p, const char *from, const char *to);
 
 /* With TLS: the provider is started again with a certificate of a test CA, which is the pinned root `shop`. */
 void play_tls(struct play *p);
+
+/* In the provider's directory; beside it are trust, secrets, state. */
+void play_shell(struct play *p, const char *command);
+void play_provider_again(struct play *p);
 
 void play_start(struct play *p);  /* until BROKER_READY and APPROVERS_LOADED */
 void play_launch(struct play *p); /* without waiting for them */
