@@ -8,6 +8,7 @@ import errno
 import fcntl
 import json
 import os
+import re
 import shlex
 import socket
 import struct
@@ -175,6 +176,15 @@ def test_check_of_a_configuration(tmp_path: Path) -> None:
     assert demilune("check", path, code=1).startswith(f"{path}:1:1: uids.engine, uids.api")
     put(tmp_path, "demilune.yaml", "actions: {pending: 3}\n")
     assert demilune("check", path) == f"{path}: no faults\n"
+
+
+def test_the_commands_of_the_guide_are_understood() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs/guide/operations.md").read_text()
+    blocks = "\n".join(re.findall(r"```sh\n(.*?)```", page, re.S)).replace("\\\n", " ")
+    commands = [shlex.split(line, comments=True) for line in blocks.splitlines() if line.startswith("demilune ")]
+    assert len(commands) >= 5
+    for command in commands:
+        assert "demilune " in demilune(*command[1:], "--help"), command
 
 
 # ---- what is handed over ----

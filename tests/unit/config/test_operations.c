@@ -475,6 +475,52 @@ a_document_is_at_most_32_kib(void **state)
 	assert_non_null(strstr(t.text, "30:3: the operation has more than 32768 bytes"));
 }
 
+/* What a file may be made of, whatever it means. */
+static void
+a_file_is_bounded(void **state)
+{
+	static const struct {
+		const char *before, *again, *behind, *told;
+		unsigned fits, times;
+	} rows[] = {
+		{"a: ", "[", "", "options are not nested so deep", 14, 17},
+		{"a: [", "x,", "]", "this list is longer than can be read", 1024, 1025},
+		{"", "a%u: [x, x]\n", "", "this list is longer than can be read", 1024, 1025},
+		{"a: [",
+			"[x,x,x,x,x,x,x,x,x,x,x,x,x,x,x,x,x,x,x,x,x,x,x,x,x,x,x,x,x,x,x,x,x,x,x,x,"
+			"x,x,"
+			"x,x],",
+			"]", "the file holds more values than can be read", 300, 900},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		for (unsigned k = 0; k < 2; k++) {
+			static struct told t;
+			auto_operations struct operations o;
+			auto_buf struct buf text;
+			unsigned times = k == 0 ? rows[i].fits : rows[i].times;
+			bool numbered = strchr(rows[i].again, '%') != NULL;
+
+			buf_init(&text, TEXT_BYTES);
+			buf_add_str(&text, rows[i].before);
+			for (unsigned j = 0; j < times; j++)
+				if (numbered)
+					buf_addf(&text, "a%u: [x, x]\n", j);
+				else
+					buf_add_str(&text, rows[i].again);
+			if (rows[i].again[0] == '[' && rows[i].again[1] == '\0')
+				for (unsigned j = 0; j < times; j++)
+					buf_add_byte(&text, ']');
+			buf_add_str(&text, rows[i].behind);
+			buf_add_byte(&text, 0);
+			assert_int_equal(buf_check(&text), 0);
+			assert_int_not_equal(compile_text((const char *)text.p, &o, &t), 0);
+			if ((strstr(t.text, rows[i].told) != NULL) != (k == 1))
+				fail_msg("%s: %u times told: %s", rows[i].told, times, t.text);
+		}
+}
+
 /* ---- values ---- */
 
 static void
@@ -705,6 +751,7 @@ main(void)
 		cmocka_unit_test(no_more_than_100_faults_are_told),
 		cmocka_unit_test(an_operation_is_bounded),
 		cmocka_unit_test(a_document_is_at_most_32_kib),
+		cmocka_unit_test(a_file_is_bounded),
 		cmocka_unit_test(fixed_text_and_numbers),
 		cmocka_unit_test(conditions_mean_what_their_text_means),
 		cmocka_unit_test(currencies_have_their_digits),
