@@ -8,6 +8,7 @@
 #include "drop.h"
 #include "limits.h"
 #include "oom.h"
+#include "propose.h"
 #include "watch.h"
 
 #include "lib/base/list.h"
@@ -26,7 +27,8 @@ struct agent {
 	struct watch sinks[AGENT_SINKS];
 	size_t next_sink;
 	struct oom oom;
-	struct drop drop; /* what a child must give up */
+	struct propose propose; /* programs that ask for an action */
+	struct drop drop;       /* what a child must give up */
 	bool purge; /* a reaper was killed: end all orphans, they cannot be told apart any more */
 };
 

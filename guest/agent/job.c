@@ -466,6 +466,8 @@ job_ready(struct job *j, struct watch *w)
 		break;
 	case WATCH_CHANNEL:
 	case WATCH_SINK:
+	case WATCH_LISTENER:
+	case WATCH_ASKER:
 		must(false);
 	}
 }

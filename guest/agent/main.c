@@ -92,6 +92,7 @@ agent_init(struct agent *a, struct err *err)
 	a->channel = (struct watch){.kind = WATCH_CHANNEL, .fd = FD_AGENT_CHANNEL};
 	if (!watch_for(&a->watches, &a->channel, EPOLLIN))
 		return err_errno(err, "epoll_ctl");
+	propose_open(a);
 	return 0;
 }
 
@@ -206,6 +207,12 @@ ready(struct agent *a, struct watch *w)
 	case WATCH_SINK:
 		sink(a, w);
 		break;
+	case WATCH_LISTENER:
+		propose_accept(a, w);
+		break;
+	case WATCH_ASKER:
+		asker_ready(a, w);
+		break;
 	case WATCH_REPORT:
 	case WATCH_STDIN:
 	case WATCH_STDOUT:
@@ -218,17 +225,18 @@ ready(struct agent *a, struct watch *w)
 static int
 wait_ms(const struct agent *a)
 {
-	uint64_t now = clock_mono_ms(), due = UINT64_MAX;
+	uint64_t now = clock_mono_ms(), due;
 
 	if (a->purge)
 		return PURGE_MS;
-	if (list_empty(&a->jobs))
-		return -1;
+	due = propose_next_due_ms(a);
 	list_each (j, (struct link *)(uintptr_t)&a->jobs, struct job, link) {
 		uint64_t at = job_next_due_ms(j);
 
 		due = at < due ? at : due;
 	}
+	if (due == UINT64_MAX && list_empty(&a->jobs))
+		return -1;
 	if (due <= now)
 		return 0;
 	return due - now < IDLE_MS ? (int)(due - now) : IDLE_MS;
@@ -242,6 +250,7 @@ turn_end(struct agent *a)
 
 	list_each (j, &a->jobs, struct job, link)
 		job_due(j, now);
+	propose_due(a, now);
 	channel_write(a);
 	list_each (j, &a->jobs, struct job, link)
 		job_settle(j);
@@ -249,6 +258,7 @@ turn_end(struct agent *a)
 		list_remove(&j->link);
 		job_free(j);
 	}
+	propose_sweep(a);
 	reap(a);
 	if (a->purge)
 		purge(a);

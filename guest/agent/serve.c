@@ -112,6 +112,17 @@ on_ping(struct agent *a, struct job *j, const struct frame *f)
 	CHANNEL_PUT(&a->out, 0, PONG, pong, {.value = m.value});
 }
 
+static void
+on_proposed(struct agent *a, struct job *j, const struct frame *f)
+{
+	struct frame_proposed m;
+
+	(void)j;
+	FRAME_GET(f, proposed, &m);
+	if (!propose_answered(a, m.number, m.answer))
+		BAD("PROPOSED for what nobody asked");
+}
+
 enum row_stream {
 	STREAM_NONE, /* 0 */
 	STREAM_NEW,
@@ -130,6 +141,7 @@ static const struct {
 	[FRAME_RESIZE] = {on_resize, STREAM_LIVE},
 	[FRAME_CREDIT] = {on_credit, STREAM_LIVE},
 	[FRAME_PING] = {on_ping, STREAM_NONE},
+	[FRAME_PROPOSED] = {on_proposed, STREAM_NONE},
 };
 
 void

@@ -18,6 +18,8 @@ enum watch_kind {
 	WATCH_STDOUT,
 	WATCH_STDERR,
 	WATCH_SINK,
+	WATCH_LISTENER, /* of programs that ask for an action */
+	WATCH_ASKER,    /* one of them */
 };
 
 struct job;
@@ -30,7 +32,7 @@ struct watch {
 	enum watch_kind kind;
 	int fd; /* owned; -1 when closed */
 	uint32_t events;
-	struct job *job; /* borrowed: the job that contains this watch */
+	struct job *job; /* borrowed: the job that contains this watch, if one does */
 };
 
 /* Waits for these events; 0 = none. False when the kernel has no memory for it: try again later. */

@@ -85,6 +85,16 @@ on_ended(struct relay *r, struct job *j, const struct frame *f, struct err *err)
 }
 
 static int
+on_propose(struct relay *r, struct job *j, const struct frame *f, struct err *err)
+{
+	struct frame_propose m;
+	int code = frame_propose_get(f->body, &m, err);
+
+	(void)j;
+	return code < 0 ? code : propose_ask(r, &m, err);
+}
+
+static int
 on_pong(struct relay *r, struct job *j, const struct frame *f, struct err *err)
 {
 	struct frame_pong m;
@@ -106,6 +116,7 @@ static const struct {
 	bool of_job;
 } rows[FRAME_MAX] = {
 	[FRAME_HELLO] = {on_hello, RELAY_WAITING, false},
+	[FRAME_PROPOSE] = {on_propose, RELAY_LIVE, false},
 	[FRAME_PONG] = {on_pong, RELAY_LIVE, false},
 	[FRAME_STDOUT] = {on_stdout, RELAY_LIVE, true},
 	[FRAME_STDERR] = {on_stderr, RELAY_LIVE, true},

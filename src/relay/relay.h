@@ -5,6 +5,7 @@
 #pragma once
 
 #include "limits.h"
+#include "propose.h"
 #include "store.h"
 
 #include "lib/base/list.h"
@@ -43,6 +44,7 @@ struct relay {
 	bool ping_open; /* no answer yet */
 	bool frozen;
 	struct store_budget budget;
+	struct proposals proposals;
 };
 
 /* serve.c */

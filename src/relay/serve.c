@@ -85,12 +85,20 @@ on_relay_freeze(struct ipc_peer *peer, struct ipc_msg *in, const struct msg_rela
 	return 0;
 }
 
+static int
+on_proposed(
+	struct ipc_peer *peer, struct ipc_msg *in, const struct msg_proposed *m, struct err *err)
+{
+	return propose_answered(relay_of(peer), in->tag, m, err);
+}
+
 IPC_HANDLER(job_start, on_job_start)
 IPC_HANDLER(job_session, on_job_session)
 IPC_HANDLER(job_feed, on_job_feed)
 IPC_HANDLER(job_signal, on_job_signal)
 IPC_HANDLER(job_recorded, on_job_recorded)
 IPC_HANDLER(relay_freeze, on_relay_freeze)
+IPC_HANDLER(proposed, on_proposed)
 
 static const struct ipc_row engine_rows[] = {
 	IPC_ROW(JOB_START, IN(RELAY_LIVE), on_job_start),
@@ -99,6 +107,7 @@ static const struct ipc_row engine_rows[] = {
 	IPC_ROW(JOB_SIGNAL, IN(RELAY_LIVE), on_job_signal),
 	IPC_ROW(JOB_RECORDED, IN(RELAY_LIVE), on_job_recorded),
 	IPC_ROW(RELAY_FREEZE, IN(RELAY_WAITING) | IN(RELAY_LIVE), on_relay_freeze),
+	IPC_ROW(PROPOSED, IN(RELAY_LIVE), on_proposed),
 };
 
 static void
@@ -111,6 +120,7 @@ on_engine_lost(struct ipc_peer *peer, const struct err *why)
 		log_line("engine: %s", why->text);
 	ipc_peer_close(peer);
 	r->engine = NULL;
+	propose_engine_lost(r);
 	if (r->state == RELAY_LOST)
 		ev_break(r->loop, EVBREAK_ALL);
 	/* Else jobs go on: the supervisor brings a new edge, or closes its own. */
@@ -136,6 +146,7 @@ on_engine_edge(
 
 	(void)m;
 	ipc_peer_close(r->engine);
+	propose_engine_lost(r);
 	r->engine = serve_engine(r, ipc_msg_take(in, 0), err);
 	if (r->engine == NULL)
 		return err->code;

@@ -5,6 +5,7 @@
  * it may have been taken over by the archive.
  */
 #include "template/archive.h"
+#include "template/beside.h"
 #include "template/child.h"
 #include "template/limits.h"
 #include "template/unpack.h"
@@ -15,25 +16,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-static int
-program_path(char ret[PATH_MAX], struct err *err)
-{
-	static const char name[] = "/demilune-unpack";
-	ssize_t n = readlink("/proc/self/exe", ret, PATH_MAX - sizeof(name));
-	char *slash;
-
-	if (n < 0)
-		return err_errno(err, "where this program stands");
-	ret[n] = '\0';
-	slash = strrchr(ret, '/');
-	if (slash == NULL || n == (ssize_t)(PATH_MAX - sizeof(name)))
-		return err_set(err, -ENAMETOOLONG, "this program stands at too long a path");
-	memcpy(slash, name, sizeof(name));
-	if (access(ret, X_OK) < 0)
-		return err_errno(err, "%s unpacks archives", ret);
-	return 0;
-}
 
 int
 archive_unpack(int archive, const char *name, int top, uint64_t *ret_stripped, struct err *err)
@@ -52,7 +34,7 @@ archive_unpack(int archive, const char *name, int top, uint64_t *ret_stripped, s
 		.errors_too = true,
 	};
 	struct view text;
-	int r = program_path(program, err);
+	int r = beside_find("demilune-unpack", NULL, program, err);
 
 	_Static_assert((int)UNPACK_ARCHIVE == (int)CHILD_FIRST_FD &&
 			       (int)UNPACK_TOP == (int)CHILD_FIRST_FD + 1,

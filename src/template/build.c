@@ -7,6 +7,7 @@
 #include "template/build.h"
 #include "template/apt.h"
 #include "template/archive.h"
+#include "template/beside.h"
 #include "template/child.h"
 #include "template/furnish.h"
 #include "template/image.h"
@@ -42,6 +43,7 @@ struct work {
 	const struct manifest *m; /* borrowed */
 	struct store store;       /* owned */
 	struct buf json;          /* owned; the canonical manifest */
+	struct buf propose;       /* owned; the program of guest/propose */
 	char digest[SHA256_TEXT]; /* of the manifest */
 	char *tree_path;          /* owned */
 	char *image_path;         /* owned */
@@ -59,11 +61,38 @@ work_cleanup(struct work *w)
 	(void)left; /* what could not be removed, the next run removes or complains about */
 	store_done(&w->store);
 	buf_done(&w->json);
+	buf_done(&w->propose);
 	free(w->tree_path);
 	free(w->image_path);
 	strings_done(&w->versions);
 }
 #define auto_work __attribute__((cleanup(work_cleanup)))
+
+/* Every image gets it, so it counts with the manifest's digest. */
+static int
+propose_load(struct buf *ret, struct err *err)
+{
+	char path[PATH_MAX];
+	uint8_t *room;
+	size_t n;
+	int r = beside_find("demilune-propose", "../../guest/propose", path, err);
+
+	if (r < 0)
+		return r;
+	int fd auto_fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_errno(err, "open %s", path);
+	room = buf_room(ret, ret->max);
+	if (room == NULL)
+		return err_set(err, -ENOMEM, "no memory");
+	r = fd_read_upto(fd, room, ret->max, &n, err);
+	if (r < 0)
+		return r;
+	if (n == ret->max)
+		return err_set(err, -EFBIG, "%s is too large", path);
+	buf_grew(ret, n);
+	return 0;
+}
 
 static int
 work_begin(struct work *w, const struct manifest *m, const char *state_dir, struct err *err)
@@ -74,12 +103,16 @@ work_begin(struct work *w, const struct manifest *m, const char *state_dir, stru
 
 	*w = (struct work){.m = m, .store = {-1, -1, -1, -1, -1, NULL}};
 	buf_init(&w->json, LIMIT_RECORD_BYTES);
+	buf_init(&w->propose, LIMIT_PROGRAM_BYTES);
 	r = manifest_json(m, &w->json, err);
+	if (r == 0)
+		r = propose_load(&w->propose, err);
 	if (r < 0)
 		return r;
 	sha256_init(&h);
 	sha256_add(&h, BUILD_VERSION, strlen(BUILD_VERSION));
 	sha256_add(&h, w->json.p, w->json.n);
+	sha256_add(&h, w->propose.p, w->propose.n);
 	sha256_end(&h, digest);
 	hex_encode(digest, sizeof(digest), w->digest);
 	r = store_open(state_dir, &w->store, err);
@@ -133,7 +166,7 @@ work_finish(struct work *w, int root, const char *verb, struct err *err)
 	uint64_t bytes;
 	int r;
 
-	r = furnish(root, w->m, buf_view(&w->json), &count, err);
+	r = furnish(root, w->m, buf_view(&w->json), buf_view(&w->propose), &count, err);
 	if (r < 0)
 		return r;
 	if (count.stripped != 0)

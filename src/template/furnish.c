@@ -12,6 +12,10 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+/* One program under two names (guest/propose). */
+#define PROPOSE_IN_IMAGE "/usr/local/bin/demilune-propose"
+#define READ_IN_IMAGE    "/usr/local/bin/demilune-read"
+
 /* Directories that the supervisor mounts something on; empty in the image. */
 static const char *const mount_points[] = {"/dev", "/proc", "/sys"};
 
@@ -161,8 +165,8 @@ dir_own(int root, const char *path, uint32_t uid, uint32_t gid, mode_t mode, str
 }
 
 int
-furnish(int root, const struct manifest *m, struct view json, struct tree_count *count,
-	struct err *err)
+furnish(int root, const struct manifest *m, struct view json, struct view propose,
+	struct tree_count *count, struct err *err)
 {
 	int r = 0;
 
@@ -174,6 +178,10 @@ furnish(int root, const struct manifest *m, struct view json, struct tree_count 
 		r = tree_mkdir(root, m->home, err);
 	if (r == 0)
 		r = fixed_files(root, m, json, err);
+	if (r == 0)
+		r = tree_write(root, PROPOSE_IN_IMAGE, propose, 0755, err);
+	if (r == 0)
+		r = tree_link(root, READ_IN_IMAGE, "demilune-propose", err);
 	if (r == 0)
 		r = tree_settle(root, count, err);
 	for (size_t i = 0; r == 0 && i < m->places.n; i++)

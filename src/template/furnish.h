@@ -8,7 +8,7 @@
 /*
  * Makes the tree what the supervisor expects: empty places and mount points, the agent's
  * user, fixed /etc files that name nothing of the host, everything owned by root, nothing
- * setuid. `json` is the manifest's text for the image.
+ * setuid. `json` is the manifest's text for the image, `propose` the program with which programs ask for actions.
  */
-int furnish(int root, const struct manifest *m, struct view json, struct tree_count *count,
-	struct err *err) MUST_CHECK;
+int furnish(int root, const struct manifest *m, struct view json, struct view propose,
+	struct tree_count *count, struct err *err) MUST_CHECK;

@@ -284,8 +284,9 @@ tree_mkdir(int root, const char *path, struct err *err)
 	return 0;
 }
 
-int
-tree_write(int root, const char *path, struct view text, mode_t mode, struct err *err)
+/* The directory of `path`, made if missing, without what had that name in it. */
+static int
+place_for(int root, const char *path, int *ret_dir, const char **ret_name, struct err *err)
 {
 	const char *slash = strrchr(path, '/');
 	char *parent auto_free = NULL;
@@ -303,11 +304,37 @@ tree_write(int root, const char *path, struct view text, mode_t mode, struct err
 		return err_errno(err, "%s", parent);
 	if (unlinkat(dir, slash + 1, 0) < 0 && errno != ENOENT)
 		return err_errno(err, "replace %s", path);
+	*ret_dir = take_fd(&dir);
+	*ret_name = slash + 1;
+	return 0;
+}
+
+int
+tree_write(int root, const char *path, struct view text, mode_t mode, struct err *err)
+{
+	int dir auto_fd = -1;
+	const char *name;
+	int r = place_for(root, path, &dir, &name, err);
+
+	if (r < 0)
+		return r;
 	int fd auto_fd = openat(
-		dir, slash + 1, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+		dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	if (fd < 0)
 		return err_errno(err, "write %s", path);
 	if (fchmod(fd, mode) < 0)
 		return err_errno(err, "mode of %s", path);
 	return fd_write_all(fd, text.p, text.n, err);
+}
+
+int
+tree_link(int root, const char *path, const char *target, struct err *err)
+{
+	int dir auto_fd = -1;
+	const char *name;
+	int r = place_for(root, path, &dir, &name, err);
+
+	if (r < 0)
+		return r;
+	return symlinkat(target, dir, name) < 0 ? err_errno(err, "link %s", path) : 0;
 }

@@ -40,5 +40,8 @@ int tree_mkdir(int root, const char *path, struct err *err) MUST_CHECK;
 int tree_write(
 	int root, const char *path, struct view text, mode_t mode, struct err *err) MUST_CHECK;
 
+/* Replaces what is at absolute `path` by a symbolic link to `target`. */
+int tree_link(int root, const char *path, const char *target, struct err *err) MUST_CHECK;
+
 /* Opens below root without following a link anywhere; -1 with errno. */
 int tree_open(int root, const char *path, int flags);

@@ -5,8 +5,9 @@
  */
 #pragma once
 
+#include "lib/base/propose_bounds.h"
+
 enum {
 	JOB_BOUND_LIVE = 64,                /* jobs that run at the same time in one sandbox */
 	JOB_BOUND_KEEP_BYTES = 4 * 1048576, /* kept of each output stream */
-	PROPOSE_LIVE_MAX = 8,		    /* proposals and reads of one sandbox that have no answer yet */
 };
