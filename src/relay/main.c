@@ -8,6 +8,7 @@
 
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
+#include "lib/json/parse.h"
 #include "lib/loop/loop.h"
 
 #include <malloc.h>
@@ -57,8 +58,8 @@ main(void)
 	(void)mallopt(M_MMAP_THRESHOLD, 65536);
 	(void)mallopt(M_TRIM_THRESHOLD, 65536);
 	(void)signal(SIGPIPE, SIG_IGN); /* a write to a closed channel is an error like others */
-	if (fd_close_from(FD_RELAY_SUPERVISOR + 1, &err) < 0 || confine(&err) < 0 ||
-		relay_init(&relay, &err) < 0)
+	if (fd_close_from(FD_RELAY_SUPERVISOR + 1, &err) < 0 || json_start(&err) < 0 ||
+		confine(&err) < 0 || relay_init(&relay, &err) < 0)
 		log_exit(EXIT_NO_START, "%s", err.text);
 	ev_run(relay.loop, 0);
 	return (int)relay.exit;

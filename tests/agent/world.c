@@ -100,6 +100,8 @@ mounts_make(void)
 		"proc");
 	need(mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777,size=64m") == 0,
 		"tmp");
+	need(mount("tmpfs", "/run", "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m") == 0,
+		"run");
 	need(mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
 		     "newinstance,ptmxmode=0666,mode=0620") == 0,
 		"devpts");

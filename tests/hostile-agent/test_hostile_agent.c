@@ -7,6 +7,7 @@
 #include "world.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/propose_bounds.h"
 #include "lib/channel/channel.h"
 #include "lib/ipc/wire.h"
 
@@ -195,7 +196,7 @@ scene_for(enum frame_type type)
 static uint32_t
 stream_for(enum frame_type type)
 {
-	return type == FRAME_HELLO || type == FRAME_PONG ? 0 : 1;
+	return type == FRAME_HELLO || type == FRAME_PONG || type == FRAME_PROPOSE ? 0 : 1;
 }
 
 /* A body that a decoder takes; *ret_at is where field number `field` begins. */
@@ -277,7 +278,7 @@ attack_fields(const struct row *frame)
 			attack_length(frame, i, UINT32_MAX, "of 4 GiB");
 			continue;
 		}
-		if (strcmp(f->name, "mtime") == 0)
+		if (strcmp(f->name, "mtime") == 0 || strcmp(f->name, "number") == 0)
 			continue; /* any value is one */
 		attack_field(frame, i, size, UINT64_MAX, "all ones");
 		attack_field(frame, i, size, 1ull << (8 * size - 1), "top bit");
@@ -310,7 +311,27 @@ every_field_of_every_frame(void **state)
 		attack_lengths(&rows[i]);
 		frames++;
 	}
-	assert_int_equal(frames, 7); /* HELLO CREDIT STDOUT STDERR ENTRY ENDED PONG */
+	assert_int_equal(frames, 8); /* HELLO CREDIT STDOUT STDERR ENTRY ENDED PONG PROPOSE */
+}
+
+/* A number that is open, and more open ones than there may be; what is no JSON is answered and not held against it. */
+static void
+proposals_out_of_bounds(void **state)
+{
+	static const char text[] = "{\"operation\":\"refund\",\"arguments\":{}}";
+
+	(void)state;
+	for (unsigned n = 2; n <= PROPOSE_LIVE_MAX + 1; n += PROPOSE_LIVE_MAX - 1) {
+		struct scene s = {.job = {.kind = JOB_KIND_EXEC}};
+
+		scene_open(&s);
+		for (unsigned i = 0; i < 20; i++)
+			PUT(0, PROPOSE, propose, {.number = 100 + i, .text = view_str("{")});
+		for (unsigned i = 0; i < n; i++)
+			PUT(0, PROPOSE, propose,
+				{.number = n == 2 ? 7 : i, .text = view_str(text)});
+		assert_lost(&s, EXIT_PROTOCOL, 5000, "proposals out of bounds");
+	}
 }
 
 static void
@@ -788,6 +809,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(exactly_its_credit),
 		cmocka_unit_test(every_field_of_every_frame),
+		cmocka_unit_test(proposals_out_of_bounds),
 		cmocka_unit_test(frames_of_the_host),
 		cmocka_unit_test(headers),
 		cmocka_unit_test(half_a_frame_then_the_end),
