@@ -13,10 +13,9 @@ enum { LINE = 70, TEXT_MAX = 8192 };
 void
 sshsig_armour(struct view blob, struct buf *out)
 {
-	auto_buf struct buf text;
+	auto_buf struct buf text = {.max = TEXT_MAX};
 	struct view rest;
 
-	buf_init(&text, TEXT_MAX);
 	base64_encode(blob, &text);
 	buf_add_str(out, BEGIN);
 	for (rest = buf_view(&text); rest.n != 0; rest = view_skip(rest, LINE)) {
@@ -31,7 +30,7 @@ sshsig_armour(struct view blob, struct buf *out)
 int
 sshsig_dearmour(struct view text, struct buf *out, struct err *err)
 {
-	auto_buf struct buf joined;
+	auto_buf struct buf joined = {.max = TEXT_MAX};
 	size_t n;
 
 	if (text.n > TEXT_MAX || !view_starts(text, BEGIN) ||
@@ -39,7 +38,6 @@ sshsig_dearmour(struct view text, struct buf *out, struct err *err)
 		!view_is(view_skip(text, text.n - strlen(END)), END))
 		return err_set(err, -EINVAL, "this is no signature file of ssh-keygen -Y sign");
 	text = view_of(text.p + strlen(BEGIN), text.n - strlen(BEGIN) - strlen(END));
-	buf_init(&joined, TEXT_MAX);
 	for (; text.n != 0; text = view_skip(text, n + 1)) {
 		const uint8_t *end = memchr(text.p, '\n', text.n);
 

@@ -93,12 +93,11 @@ value_of(struct view bytes, enum canon_type type, struct canon_token *ret, struc
 static int
 write_text(struct view bytes, bool wide, struct buf *out, struct err *err)
 {
-	auto_buf struct buf text;
+	auto_buf struct buf text = {.max = PROPOSAL_RECORD_MAX};
 	struct canon_token t;
 
 	if (value_of(bytes, CANON_STR, &t, err) < 0)
 		return err->code;
-	buf_init(&text, PROPOSAL_RECORD_MAX);
 	canon_token_text(&t, &text);
 	display_escape_as(buf_view(&text), wide, false, out);
 	return buf_check(&text) < 0 ? err_set(err, -ENOMEM, "no memory for a text") : 0;

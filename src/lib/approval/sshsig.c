@@ -117,7 +117,7 @@ static int
 verify_fido(const struct sshsig *s, struct view rest, struct view value, struct view asked,
 	bool user_verified, struct err *err)
 {
-	auto_buf struct buf message;
+	auto_buf struct buf message = {.max = 2 * SHA256_BYTES + 5};
 
 	if (rest.n != 5)
 		return err_set(
@@ -127,7 +127,6 @@ verify_fido(const struct sshsig *s, struct view rest, struct view value, struct 
 	if (user_verified && (rest.p[0] & FLAG_VERIFIED) == 0)
 		return err_set(err, -EKEYREJECTED,
 			"the hardware key did not verify its owner, which this approver must do");
-	buf_init(&message, 2 * SHA256_BYTES + 5);
 	fido_signed(s->key.application, rest, asked, &message);
 	if (buf_check(&message) < 0 || !sshkey_signed(&s->key, buf_view(&message), value))
 		return err_set(err, -EKEYREJECTED, "the signature is not of these bytes");
@@ -139,7 +138,7 @@ sshsig_verify(const struct sshsig *s, struct view message, const char *name_spac
 	bool user_verified, struct err *err)
 {
 	struct view rest = s->signature, type, value;
-	auto_buf struct buf asked;
+	auto_buf struct buf asked = {.max = SSHSIG_BYTES_MAX};
 
 	if (!view_is(s->name_space, name_space))
 		return err_set(err, -EKEYREJECTED,
@@ -147,7 +146,6 @@ sshsig_verify(const struct sshsig *s, struct view message, const char *name_spac
 	if (ssh_take(&rest, &type) < 0 || !view_is(type, sshkey_type(s->key.kind)) ||
 		ssh_take(&rest, &value) < 0)
 		return err_set(err, -EKEYREJECTED, "the signature is not of the kind of its key");
-	buf_init(&asked, SSHSIG_BYTES_MAX);
 	sshsig_signed(name_space, s->hash, message, &asked);
 	if (buf_check(&asked) < 0)
 		return err_set(err, -ENOMEM, "no memory for the signed bytes");
