@@ -515,9 +515,11 @@ next_row(struct engine *e, uint64_t before, struct containment *ret, struct err 
 static bool
 sees(struct engine *e, const struct principal *p, struct containment *c)
 {
+	char text[SCOPE_TEXT];
 	struct err err;
 
-	return scope_read(e, p, view_str(c->scope.text), &c->scope, &err) == 0;
+	memcpy(text, c->scope.text, sizeof(text));
+	return scope_read(e, p, view_str(text), &c->scope, &err) == 0;
 }
 
 int

@@ -214,6 +214,8 @@ stop_all(struct engine *e, struct err *err)
 	memcpy(m.root, e->broker.checkpoint_root, 32);
 	r = memory_write(e, &m, err);
 	if (r == 0)
+		r = outbox_contain(e, "host", err); /* the first that the broker hears */
+	if (r == 0)
 		r = expire_approved(e, err);
 	if (r == 0)
 		r = lose_dispatching(e, err);
@@ -260,6 +262,17 @@ ask_epoch(struct engine *e, struct err *err)
 	return r;
 }
 
+/* Whoever waits for the end of one of them hears that nobody knows it. */
+static void
+answer_waiting(struct engine *e)
+{
+	list_each (c, &e->calls, struct call, link)
+		if (c->kind == CALL_NONE) {
+			call_answer(c);
+			call_drop(c);
+		}
+}
+
 int
 quarantine_begin(struct engine *e, const char *reason, struct err *err)
 {
@@ -269,8 +282,11 @@ quarantine_begin(struct engine *e, const char *reason, struct err *err)
 
 	log_line("quarantine: %s", reason);
 	r = stop_all(e, err);
-	if (r == 0)
-		r = contain(e, &host, reason, &principal_engine, view_of(NULL, 0), true, &c, err);
+	if (r < 0)
+		return r;
+	store_sync(e->store);
+	answer_waiting(e);
+	r = contain(e, &host, reason, &principal_engine, view_of(NULL, 0), true, &c, err);
 	return r == 0 ? ask_epoch(e, err) : r;
 }
 

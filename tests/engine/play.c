@@ -408,6 +408,14 @@ play_want_any(struct play *p, int fd)
 		fail_msg("something is wanted: %s", err.text);
 }
 
+bool
+play_read(struct play *p, int fd)
+{
+	struct err err = {0};
+
+	return receive(p, fd, &err) == 0;
+}
+
 void
 play_want_either(struct play *p)
 {

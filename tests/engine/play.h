@@ -51,6 +51,8 @@ void play_want(struct play *p, int fd, enum msg_type type);
 void play_want_any(struct play *p, int fd);
 /* The next from the api or from the supervisor, whichever speaks first. */
 void play_want_either(struct play *p);
+/* The next message when there is one; false: the other end is gone. */
+bool play_read(struct play *p, int fd);
 /* The engine closed it. */
 void play_want_closed(struct play *p, int fd);
 /* Nothing comes for so long. */
