@@ -14,7 +14,7 @@ principal_sandbox(const struct id *sandbox)
 	char id[ID_TEXT];
 
 	id_text(sandbox, ID_SANDBOX, id);
-	(void)snprintf(p.name, sizeof(p.name), "sandbox:%s", id);
+	(void)snprintf(p.name, sizeof(p.name), PRINCIPAL_SANDBOX "%s", id);
 	return p;
 }
 

@@ -42,6 +42,22 @@ put_id(struct canon_writer *w, const char *key, const char *prefix, const struct
 	put_str(w, key, text);
 }
 
+/* What the engine does by itself, and what a sandbox asked for, have no caller. */
+static void
+put_principal(struct canon_writer *w, const struct principal *who)
+{
+	const char *kind = caller_kind_text(who->kind), *name = who->name;
+
+	if (who->kind == CALLER_KIND_NONE) {
+		bool sandbox = strncmp(name, PRINCIPAL_SANDBOX, strlen(PRINCIPAL_SANDBOX)) == 0;
+
+		kind = sandbox ? "sandbox" : "engine";
+		name += sandbox ? strlen(PRINCIPAL_SANDBOX) : 0;
+	}
+	put_str(w, "kind", kind);
+	put_str(w, "name", name);
+}
+
 static int
 compose(const struct audit_event *ev, uint64_t seq, uint64_t number, struct buf *out,
 	struct err *err)
@@ -59,9 +75,7 @@ compose(const struct audit_event *ev, uint64_t seq, uint64_t number, struct buf 
 	put_id(&w, "job", ID_JOB, ev->job);
 	canon_key(&w, view_str("principal"));
 	canon_object_begin(&w);
-	put_str(&w, "kind",
-		ev->who->kind == CALLER_KIND_NONE ? "engine" : caller_kind_text(ev->who->kind));
-	put_str(&w, "name", ev->who->name);
+	put_principal(&w, ev->who);
 	canon_object_end(&w);
 	if (ev->request_id.n != 0)
 		put_view(&w, "request_id", ev->request_id);

@@ -9,6 +9,9 @@
 
 enum { PRINCIPAL_TEXT = 96 };
 
+/* In front of the name of one that is a sandbox: "sandbox:sb_...". */
+#define PRINCIPAL_SANDBOX "sandbox:"
+
 struct principal {
 	enum caller_kind kind;
 	char name[64]; /* "uid:0", or the prefix of the token; "engine" for the engine itself */

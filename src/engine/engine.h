@@ -45,7 +45,7 @@ struct engine {
 	struct ipc_peer *supervisor, *api; /* owned; api NULL while it is being restarted */
 	uint32_t api_generation;
 	struct broker broker;
-	struct catalogue catalogue; /* empty when the supervisor gave none: no operation */
+	struct catalogue catalogue; /* the pinned operations, for as long as this process */
 	struct link sandboxes;      /* of struct sandbox, oldest first */
 	struct link buckets[SANDBOX_BUCKETS];
 	unsigned sandboxes_n;

@@ -86,22 +86,14 @@ open_state(struct engine *e, struct err *err)
 	return 0;
 }
 
-/* A supervisor that knows no actions gives neither of these: then there is no operation, and every one is denied. */
-static bool
-given(int fd)
-{
-	return fcntl(fd, F_GETFD) >= 0;
-}
-
 static int
-open_catalogue(struct engine *e, bool there, struct err *err)
+open_catalogue(struct engine *e, struct err *err)
 {
-	int r = there ? catalogue_read(FD_ENGINE_CATALOGUE, &e->catalogue, err) : 0;
+	int r = catalogue_read(FD_ENGINE_CATALOGUE, &e->catalogue, err);
 
 	if (r < 0)
 		return err_context(err, "the catalogue of operations");
-	if (there)
-		(void)close(FD_ENGINE_CATALOGUE); /* all of it is in memory */
+	(void)close(FD_ENGINE_CATALOGUE); /* all of it is in memory */
 	return 0;
 }
 
@@ -110,7 +102,6 @@ main(int argc, char **argv)
 {
 	static struct engine engine;
 	struct err err = {0};
-	bool broker = given(FD_ENGINE_BROKER), catalogue = given(FD_ENGINE_CATALOGUE);
 
 	(void)argv;
 	log_name("engine");
@@ -125,11 +116,11 @@ main(int argc, char **argv)
 		log_exit(3, "%s", err.text);
 	if (confine(engine.state_fd, engine.engine_fd, &err) < 0)
 		log_exit(4, "cannot be confined: %s", err.text);
-	if (open_catalogue(&engine, catalogue, &err) < 0)
+	if (open_catalogue(&engine, &err) < 0)
 		log_exit(3, "%s", err.text);
 	if (serve_supervisor(&engine, FD_ENGINE_SUPERVISOR, &err) < 0 ||
 		serve_api(&engine, FD_ENGINE_API, &err) < 0 ||
-		(broker && serve_broker(&engine, FD_ENGINE_BROKER, &err) < 0))
+		serve_broker(&engine, FD_ENGINE_BROKER, &err) < 0)
 		log_exit(3, "%s", err.text);
 	(void)ev_run(engine.loop, 0);
 	store_close(engine.store);

@@ -63,8 +63,8 @@ struct sandbox {
 	struct ipc_peer *relay; /* owned; NULL before SPAWNED and when lost */
 	struct link jobs;       /* of struct job */
 	unsigned jobs_n;
-	unsigned proposing_n;   /* questions of PROPOSE without an answer yet */
-	bool budget_told;       /* that its budget of proposals is used up was recorded */
+	unsigned proposing_n; /* questions of PROPOSE without an answer yet */
+	bool budget_told;     /* that its budget of proposals is used up was recorded */
 	struct link waiters;
 	uint64_t input_seq; /* last stored input that was written into it */
 	char refusal[224];  /* what WAIT_READY is told when it ends before it is ready */

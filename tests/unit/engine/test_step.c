@@ -182,6 +182,9 @@ test_rows(void **state)
 #define STEP(s, e, n) {300 + EXECUTION_STATE_##s, EXECUTION_##e},
 #include "engine/execution.fsm"
 #undef STEP
+#define STEP(s, e, n) {400 + PROPOSAL_STATE_##s, PROPOSAL_##e},
+#include "engine/proposal.fsm"
+#undef STEP
 	};
 
 	(void)state;
