@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import socket
 import struct
 import subprocess
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from daemon import Daemon, wait_until
 from fake import BINARY
 
 CONFIG = BINARY.parent.parent / "config/demilune-config"
@@ -390,3 +392,30 @@ def test_doctor_quotes_names_and_tells_all(host: Host) -> None:
 def test_doctor_of_a_configuration_with_faults(tmp_path: Path) -> None:
     path = put(tmp_path, "demilune.yaml", "nothing: 1\n")
     assert "has faults; demilune check tells them" in demilune("doctor", "--config", path, code=1)
+
+
+# ---- the daemon ----
+
+
+@ROOT_ONLY
+def test_the_daemon_takes_them_and_takes_them_anew(host: Host) -> None:
+    put(host.dirs["operations"], "a.yaml", SAMPLE)
+    with Daemon({f"actions.{name}": str(path) for name, path in host.dirs.items()}) as daemon:
+        def operations() -> list[dict[str, Any]]:
+            done = subprocess.run([BINARY, "operation", "list", "--json"], capture_output=True, check=True, timeout=60,
+                                  env=ENVIRONMENT | {"DEMILUNE_SOCKET": str(daemon.run / "api.sock")})
+            return list(json.loads(done.stdout))
+
+        def anew(text: str, said: str) -> None:
+            put(host.dirs["operations"], "a.yaml", text)
+            supervisor, = daemon.by_role("supervisor")
+            os.kill(supervisor, signal.SIGHUP)
+            wait_until(said, lambda: said in daemon.log())
+            wait_until("the daemon is ready again", daemon.client.ready)
+
+        assert [(o["name"], o["version"]) for o in operations()] == [("refund", 1)]
+        anew(SAMPLE.replace("header: Authorization", "header: Host"),
+             f"{host.dirs['operations']}/a.yaml:7:44: the broker writes the header Host itself")
+        assert [(o["name"], o["version"]) for o in operations()] == [("refund", 1)]
+        anew(SAMPLE.replace("version: 1", "version: 2"), "1 operations and 2 origins from now on")
+        assert [(o["name"], o["version"]) for o in operations()] == [("refund", 2)]
