@@ -493,6 +493,52 @@ whole_jail_is_proven(void **state UNUSED)
 	assert_int_equal(in_child(build_whole), 0);
 }
 
+/* ---- ports ---- */
+
+/* What a connection to this port of loopback, where nobody listens, is answered with. */
+static int
+connecting(uint16_t port)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET,
+		.sin_port = htons(port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	auto_fd int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	CHECK(fd >= 0);
+	return connect(fd, (struct sockaddr *)&at, sizeof(at)) == 0 ? 0 : errno;
+}
+
+static void
+ports_listed(void)
+{
+	static const uint16_t ports[] = {3, 60001};
+	struct jail j = loose;
+	struct err err = {.text = ""};
+
+	build_ids(S_ALL);
+	CHECK(jail_privs_lock(&err) == 0);
+	CHECK(jail_landlock_all(NULL, 0, ports, ARRAY_LEN(ports), &err) == 0);
+	CHECK(connecting(3) == ECONNREFUSED && connecting(60001) == ECONNREFUSED);
+	CHECK(connecting(1) == EACCES && connecting(60002) == EACCES);
+	j.ports = ports;
+	j.ports_n = ARRAY_LEN(ports);
+	CHECK(jail_prove_drop(&j, &err) == 0);
+	/* The proof tries the first port that is not listed: it is one that is open here. */
+	static const uint16_t fewer[] = {1, 2, 60001};
+
+	j.ports = fewer;
+	j.ports_n = ARRAY_LEN(fewer);
+	CHECK(jail_prove_drop(&j, &err) == -EPERM && strstr(err.text, "a port") != NULL);
+}
+
+static void
+connects_only_to_ports_that_are_listed(void **state UNUSED)
+{
+	if (syscall(SYS_landlock_create_ruleset, NULL, 0, 1) < 4)
+		skip();
+	assert_int_equal(in_child(ports_listed), 0);
+}
+
 /* ---- refusals ---- */
 
 /* From here the call `nr` fails with ENOSYS, as on a kernel that lacks it. */
@@ -627,6 +673,7 @@ main(void)
 		cmocka_unit_test(keeps_what_the_supervisor_keeps),
 		cmocka_unit_test(proofs_find_what_is_missing),
 		cmocka_unit_test(whole_jail_is_proven),
+		cmocka_unit_test(connects_only_to_ports_that_are_listed),
 		cmocka_unit_test(refuses_half_a_jail),
 	};
 	int failed;
