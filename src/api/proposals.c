@@ -117,10 +117,12 @@ on_proposal_get(struct request *req, struct err *err)
 
 /* ---- decisions ---- */
 
-/* What a person saw, for the answer that it is something else by now. */
+/* What a person saw, and what the engine said to it, until it is known what the proposal is. */
 struct decide {
 	struct id proposal;
 	uint8_t shown[SHA256_BYTES];
+	enum error error;
+	enum denial denial;
 	char text[TEXT_MAX + 1];
 };
 
@@ -132,19 +134,23 @@ decide_gone(struct request *req)
 
 static const struct request_ops decide_ops = {.gone = decide_gone};
 
-/* 409 with both digests, so that a client can show the other one; without the second when it cannot be had. */
+/* 409 with both digests when what was shown is not what there is, so that a client can show the other one; else what the engine said. */
 static void
 on_other(void *owner, const struct answer *answer)
 {
 	struct request *req = owner;
 	const struct decide *d = req->own;
 	const struct msg_proposal_row *m = answer->m;
+	bool other = answer->type == MSG_PROPOSAL_ROW &&
+		     memcmp(m->digest, d->shown, SHA256_BYTES) != 0;
 
 	json_out_object_begin(request_out(req));
-	row_hex(&req->out, "shown", d->shown);
-	if (answer->type == MSG_PROPOSAL_ROW)
+	if (other) {
+		row_hex(&req->out, "shown", d->shown);
 		row_hex(&req->out, "digest", m->digest);
-	request_refuse_with(req, ERROR_CONFLICT, DENIAL_DIGEST, view_str(d->text));
+	}
+	request_refuse_with(req, other ? ERROR_CONFLICT : d->error,
+		other ? DENIAL_DIGEST : d->denial, view_str(d->text));
 }
 
 static void
@@ -155,14 +161,17 @@ on_decided(void *owner, const struct answer *answer)
 	const struct msg_refused *no = answer->m;
 	struct err err = {0};
 
-	if (answer->type == MSG_REFUSED && no->denial == DENIAL_DIGEST) {
-		(void)snprintf(d->text, sizeof(d->text), "%.*s", VIEW_ARGS(no->text));
-		if (REQUEST_ASK(req, on_other, &err, PROPOSAL_GET, proposal_get,
-			    {.caller = req->caller, .proposal = d->proposal}) < 0)
-			on_other(req, answer);
+	if (answer->type != MSG_REFUSED ||
+		(no->error != ERROR_CONFLICT && no->denial != DENIAL_DIGEST)) {
+		on_row(req, answer);
 		return;
 	}
-	on_row(req, answer);
+	d->error = error_info(no->error) == NULL ? ERROR_INTERNAL : (enum error)no->error;
+	d->denial = no->denial;
+	(void)snprintf(d->text, sizeof(d->text), "%.*s", VIEW_ARGS(no->text));
+	if (REQUEST_ASK(req, on_other, &err, PROPOSAL_GET, proposal_get,
+		    {.caller = req->caller, .proposal = d->proposal}) < 0)
+		on_other(req, answer);
 }
 
 int

@@ -305,13 +305,11 @@ HANDLER(proposal_decide)
 		(p = proposal_find(peer, in->tag, &m->proposal)) == NULL)
 		return 0;
 	if (memcmp(m->shown, p->digest, sizeof(p->digest)) != 0) {
-		denied(peer, in->tag, ERROR_CONFLICT, DENIAL_DIGEST,
-			"the proposal is not what was shown");
+		fake_refused(peer, in->tag, ERROR_CONFLICT, "the proposal is not what was shown");
 		return 0;
 	}
 	if (p->state != PROPOSAL_STATE_PENDING) {
-		denied(peer, in->tag, ERROR_DENIED, DENIAL_STATE,
-			"it was decided already, by anna");
+		fake_refused(peer, in->tag, ERROR_CONFLICT, "it was decided already, by anna");
 		return 0;
 	}
 	if (view_starts(m->signature, "bad")) {
