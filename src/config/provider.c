@@ -171,6 +171,20 @@ read_header(struct builder *b, const struct node *n)
 }
 
 static void
+read_prefix(struct builder *b, const struct node *n)
+{
+	bool ok = n->text.n > 0 && n->text.n <= 32;
+
+	for (size_t i = 0; ok && i < n->text.n; i++)
+		ok = n->text.p[i] >= ' ' && n->text.p[i] < 0x7f && n->text.p[i] != '"' &&
+		     n->text.p[i] != '\\';
+	if (!ok)
+		fault(b, n->at,
+			"prefix must be 1 to 32 ASCII characters without \" and \\, such as "
+			"\"Bearer \"");
+}
+
+static void
 read_credential(struct builder *b, struct provider_source *p)
 {
 	const struct node *n = p->s.at[KEY_PROVIDER_CREDENTIAL];
@@ -182,7 +196,7 @@ read_credential(struct builder *b, struct provider_source *p)
 	if (s->at[KEY_CREDENTIAL_HEADER] != NULL)
 		read_header(b, s->at[KEY_CREDENTIAL_HEADER]);
 	if (s->at[KEY_CREDENTIAL_PREFIX] != NULL)
-		(void)value_text(b, s->at[KEY_CREDENTIAL_PREFIX], "prefix", 32);
+		read_prefix(b, s->at[KEY_CREDENTIAL_PREFIX]);
 }
 
 static void
