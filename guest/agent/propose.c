@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/fsuid.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -44,6 +45,21 @@ listener_make(const char *path)
 	return take_fd(&fd);
 }
 
+/* Places belong to the sandbox's user; 0 inside has no right over files of others. */
+enum { PLACES_UID = 10001 };
+
+static bool
+directory_make(void)
+{
+	bool made = mkdir(directory, 0755) == 0;
+
+	if (!made && errno == EACCES) {
+		(void)setfsuid(PLACES_UID); /* has no error; the next line then has one */
+		made = mkdir(directory, 0755) == 0;
+	}
+	return made;
+}
+
 void
 propose_open(struct agent *a)
 {
@@ -53,13 +69,13 @@ propose_open(struct agent *a)
 	list_init(&p->dead);
 	for (size_t i = 0; i < PROPOSE_SOCKETS; i++)
 		p->listener[i] = (struct watch){.kind = WATCH_LISTENER, .fd = -1};
-	if (mkdir(directory, 0755) < 0)
-		return; /* not writable: programs are told by demilune-propose */
-	for (size_t i = 0; i < PROPOSE_SOCKETS; i++) {
+	/* Without the directory (not writable) there are no sockets, and demilune-propose says so. */
+	for (size_t i = 0; i < PROPOSE_SOCKETS && (i > 0 || directory_make()); i++) {
 		p->listener[i].fd = listener_make(socket_path[i]);
 		if (!watch_for(&a->watches, &p->listener[i], EPOLLIN))
 			watch_close(&a->watches, &p->listener[i]);
 	}
+	(void)setfsuid(0); /* back to what it was: always allowed */
 }
 
 /* More programs wait in the backlog until one is done. */
