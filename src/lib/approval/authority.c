@@ -8,6 +8,8 @@
 #include "lib/action/check.h"
 #include "lib/action/schema.h"
 #include "lib/approval/display.h"
+#include "lib/approval/split.h"
+#include "lib/canon/read.h"
 
 #include <errno.h>
 
@@ -186,18 +188,64 @@ same_roles(const struct tier *tier, struct view roles)
 	return roles.n == 0;
 }
 
-/* The amount is known only of arguments that hold, and with it the tier that the record must name. */
+/* NUL-terminated names. */
+static bool
+names_have(struct view names, struct view name)
+{
+	while (names.n != 0) {
+		struct view one;
+
+		if (!take_until(&names, 0, &one))
+			return false;
+		if (view_eq(one, name))
+			return true;
+	}
+	return false;
+}
+
+/* The arguments as they were asked for: without those that are marked as defaults. */
+static int
+without_defaults(const struct proposal_record *record, struct buf *out, struct err *err)
+{
+	struct canon_reader r;
+	struct canon_token t;
+
+	canon_reader_init(&r, record->arguments, true);
+	if (canon_want(&r, CANON_OBJECT_BEGIN, &t, err) < 0)
+		return err->code;
+	buf_add_byte(out, '{');
+	while (canon_next(&r, &t, err) == 0 && t.type == CANON_KEY) {
+		size_t at = r.at;
+
+		if (canon_skip(&r, err) < 0)
+			return err->code;
+		if (names_have(record->defaulted, t.raw))
+			continue;
+		buf_addf(out, "%s\"%.*s\":", out->n > 1 ? "," : "", VIEW_ARGS(t.raw));
+		buf_add(out, record->arguments.p + at, r.at - at);
+	}
+	buf_add_byte(out, '}');
+	return buf_check(out);
+}
+
+/*
+ * The schema makes the arguments out of what was asked for, with the same marks: what a person sees as `default` is one. The amount is known only
+ * of arguments that hold, and with it the tier that the record must name.
+ */
 static enum denial
 step_arguments(struct work *w, struct err *err)
 {
-	auto_buf struct buf out, defaulted;
+	auto_buf struct buf asked = {.max = ARGUMENTS_BYTES_MAX},
+			    out = {.max = ARGUMENTS_BYTES_MAX},
+			    defaulted = {.max = ARGUMENTS_BYTES_MAX};
 
-	buf_init(&out, ARGUMENTS_BYTES_MAX);
-	buf_init(&defaulted, ARGUMENTS_BYTES_MAX);
-	if (schema_apply(w->ask->op, w->record.arguments, &out, &defaulted, err) < 0)
+	if (without_defaults(&w->record, &asked, err) < 0 ||
+		schema_apply(w->ask->op, buf_view(&asked), &out, &defaulted, err) < 0)
 		return DENIAL_ARGUMENTS;
-	if (buf_check(&out) < 0 || !view_eq(buf_view(&out), w->record.arguments))
-		return deny(DENIAL_ARGUMENTS, err, "the arguments lack a default");
+	if (buf_check(&out) < 0 || !view_eq(buf_view(&out), w->record.arguments) ||
+		!view_eq(buf_view(&defaulted), w->record.defaulted))
+		return deny(DENIAL_ARGUMENTS, err,
+			"the arguments or their defaults are not those of the operation");
 	w->tier = operation_tier(w->ask->op, schema_amount(w->ask->op, w->record.arguments));
 	if (w->tier->quorum != w->record.quorum || !same_roles(w->tier, w->record.roles))
 		return deny(DENIAL_POLICY_CHANGED, err,

@@ -514,12 +514,35 @@ no_default(struct proposal_record *r)
 	r->defaulted = view_of(NULL, 0);
 }
 
+/* The model chose it, and the mark says that nobody did. */
+static void
+false_mark(struct proposal_record *r)
+{
+	r->arguments = view_str("{\"cents\":4200,\"order_id\":\"48221\",\"reason\":\"damaged\"}");
+}
+
+/* The default is there, unmarked: as if it had been asked for. That is the same to the provider, and asked for it may have been. */
+static void
+no_mark(struct proposal_record *r)
+{
+	r->defaulted = view_of(NULL, 0);
+}
+
+static void
+mark_of_another(struct proposal_record *r)
+{
+	r->defaulted = view_of("cents\0reason", 13);
+}
+
 static void
 A13_arguments_are_those_of_the_schema_with_defaults(void **state)
 {
 	(void)state;
 	play_both(&(struct scene){.record = too_much}, DENIAL_ARGUMENTS);
 	play_both(&(struct scene){.record = no_default}, DENIAL_ARGUMENTS);
+	play_both(&(struct scene){.record = false_mark}, DENIAL_ARGUMENTS);
+	play_both(&(struct scene){.record = mark_of_another}, DENIAL_ARGUMENTS);
+	play_both(&(struct scene){.record = no_mark}, DENIAL_NONE);
 }
 
 static uint64_t
@@ -670,7 +693,7 @@ dispatch_of(const enum person *people, size_t n, enum denial want, uint32_t want
 }
 
 static void
-quorum_counts_people(void **state)
+D3_quorum_counts_people_and_not_approvals(void **state)
 {
 	(void)state;
 	dispatch_of((enum person[]){BOB, CARL}, 2, DENIAL_NONE, 2);
@@ -959,7 +982,7 @@ main(void)
 		cmocka_unit_test(an_approval_cannot_be_valid_for_longer),
 		cmocka_unit_test(an_expired_approver_decides_nothing),
 		cmocka_unit_test(who_may),
-		cmocka_unit_test(quorum_counts_people),
+		cmocka_unit_test(D3_quorum_counts_people_and_not_approvals),
 		cmocka_unit_test(a_list_of_approvals_is_whole),
 		cmocka_unit_test(where_nobody_is_asked_none_is_needed),
 		cmocka_unit_test(what_the_broker_found_takes_its_place_in_the_order),
