@@ -248,6 +248,7 @@ when_nothing_is_in_flight_the_credential_is_in_one_place(void **state)
 		once(ATTEMPT_SUCCEEDED, DENIAL_NONE);
 	provider_script(&play, "effect echo\n");
 	once(ATTEMPT_SUCCEEDED, DENIAL_NONE);
+	play_silence(&play, 200); /* it tells the end before it clears its table */
 	n = in_memory("sk_live_CANARY", &secretmem);
 	if (n > (secretmem ? 0 : 1))
 		fail_msg("%u copies of the credential in the memory of the broker", n);
