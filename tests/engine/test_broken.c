@@ -291,6 +291,59 @@ test_api(void **state)
 	(void)close(relay);
 }
 
+/* The engine goes on without its broker, and takes the next one. */
+static void
+broker_case(struct play *p, const struct id *sandbox, unsigned type, unsigned nfds, size_t n,
+	unsigned passed)
+{
+	raw(p->broker, type, nfds, n, passed);
+	play_want_closed(p, p->broker);
+	play_broker_lost(p);
+	check_well(p, sandbox);
+	play_broker(p, true);
+}
+
+static void
+test_broker(void **state)
+{
+	struct play *p = *state;
+	struct id id;
+	int relay = play_create(p, &id, NULL);
+
+	play_broker(p, false);
+	for (unsigned type = 0; type <= MSG_MAX; type++) {
+		bool own = type < MSG_MAX && msg_info[type].edge == EDGE_ENGINE_BROKER &&
+			   msg_info[type].from == ROOM_BROKER;
+		size_t max = type < MSG_MAX ? msg_info[type].body_max : 0;
+
+		if (!own) {
+			broker_case(p, &id, type, 0, 0, 0);
+			continue;
+		}
+		if (max > 0)
+			broker_case(p, &id, type, 0, msg_info[type].fixed ? max - 1 : 1, 0);
+		broker_case(p, &id, type, 0, max + 1, 0);
+		broker_case(p, &id, type, 1, max < 4096 ? max : 4096, 1);
+	}
+	/* Ready twice; with other operations; an answer before it is ready, and to nothing. */
+	SAY(p->broker, BROKER_READY, broker_ready, {.audit_key = view_str("")});
+	play_want_closed(p, p->broker);
+	play_broker_lost(p);
+	play_broker(p, true);
+	struct msg_broker_ready other = {.epoch = 1};
+	other.catalogue[0] = 1;
+	play_broker_lost(p);
+	play_broker(p, true);
+	SAY(p->broker, BROKER_READY, broker_ready, other);
+	play_want_closed(p, p->broker);
+	play_broker_lost(p);
+	play_broker(p, true);
+	SAY_TAG(p->broker, 1, BROKER_DONE, broker_done, -1, {0});
+	play_want_closed(p, p->broker);
+	check_well(p, &id);
+	(void)close(relay);
+}
+
 /* The engine cannot do without a supervisor that speaks the truth: it ends, and the next one goes on. */
 static void
 supervisor_case(struct play *p, unsigned type, unsigned nfds, size_t n, unsigned passed)
@@ -322,7 +375,7 @@ test_supervisor(void **state)
 		supervisor_case(p, type, fds, n + 1, fds);
 		supervisor_case(p, type, 1 - fds, n, 1 - fds);
 		/* In a wrong state (HELD after HELD_END, SETTINGS twice), or about a sandbox that is not there. */
-		if (type != MSG_API_EDGE && type != MSG_TEMPLATE_READY &&
+		if (type != MSG_API_EDGE && type != MSG_BROKER_EDGE && type != MSG_TEMPLATE_READY &&
 			type != MSG_TEMPLATE_FAILED && type != MSG_GONE && type != MSG_STOPPING)
 			supervisor_case(p, type, fds, n, fds);
 	}
@@ -378,6 +431,7 @@ main(void)
 		TEST(ended_twice),
 		TEST(lost),
 		TEST(api),
+		TEST(broker),
 		TEST(supervisor),
 		TEST(supervisor_states),
 	};
