@@ -15,6 +15,9 @@ struct dialer {
 	struct ipc_peer *broker, *supervisor; /* owned; broker: NULL while there is none */
 	struct link dials;                    /* of struct dialing */
 	size_t ndials;
+	/* What is left to do when the supervisor said how: name servers, the jail, the broker. */
+	int (*begin)(struct dialer *d, const struct msg_dialer_begin *m, struct err *err);
+	ev_timer late; /* it did not say it yet */
 	int exit;
 };
 

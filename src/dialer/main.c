@@ -14,28 +14,35 @@
 
 enum { EXIT_NO_START = 1 };
 
+/* Nothing was read of the broker or of a name server yet. */
 static int
-dialer_init(struct dialer *d, struct err *err)
+dialer_begin(struct dialer *d, const struct msg_dialer_begin *m, struct err *err)
 {
-	struct msg_dialer_begin begin;
-	int r = origins_load(FD_DIALER_ORIGINS, &d->origins, err);
+	int r = servers_find(m, &d->servers, err);
 
-	(void)close(FD_DIALER_ORIGINS); /* it was read */
-	if (r == 0)
-		r = own_learn(&d->own, err);
-	if (r == 0)
-		r = serve_begin(FD_DIALER_SUPERVISOR, &begin, err);
-	if (r == 0)
-		r = servers_find(&begin, &d->servers, err);
 	if (r < 0)
 		return r;
 	/* Before the jail: the C library reads its time zone at the first date. */
 	log_line("%zu origins, %zu name servers, %zu networks of this host", d->origins.n,
 		d->servers.n, d->own.n);
-	list_init(&d->dials);
-	d->loop = loop_new();
 	r = confine(d, err);
-	return r < 0 ? r : serve_start(d, FD_DIALER_BROKER, FD_DIALER_SUPERVISOR, err);
+	return r < 0 ? r : serve_broker(d, FD_DIALER_BROKER, err);
+}
+
+static int
+dialer_init(struct dialer *d, struct err *err)
+{
+	int r = origins_load(FD_DIALER_ORIGINS, &d->origins, err);
+
+	(void)close(FD_DIALER_ORIGINS); /* it was read */
+	if (r == 0)
+		r = own_learn(&d->own, err);
+	if (r < 0)
+		return r;
+	list_init(&d->dials);
+	d->begin = dialer_begin;
+	d->loop = loop_new();
+	return serve_supervisor(d, FD_DIALER_SUPERVISOR, err);
 }
 
 int

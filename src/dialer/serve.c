@@ -2,43 +2,10 @@
 /* Messages; see serve.h. */
 #include "serve.h"
 
-#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "limits.h"
 
 #include <errno.h>
-#include <poll.h>
-
-int
-serve_begin(int fd, struct msg_dialer_begin *ret, struct err *err)
-{
-	size_t n = ipc_room_bytes(EDGE_SUPERVISOR_DIALER, ROOM_SUPERVISOR);
-	auto_free uint8_t *room = malloc(n);
-	uint64_t until = clock_mono_ms() + LIMIT_BEGIN_MS;
-	struct ipc_msg in;
-	int r;
-
-	if (room == NULL)
-		return err_set(err, -ENOMEM, "no memory");
-	for (;;) {
-		struct pollfd p = {.fd = fd, .events = POLLIN};
-		uint64_t now = clock_mono_ms();
-
-		if (now >= until)
-			return err_set(err, -ETIMEDOUT, "the supervisor does not say how to begin");
-		(void)poll(&p, 1, (int)(until - now)); /* an interruption is another turn */
-		r = ipc_read(fd, EDGE_SUPERVISOR_DIALER, ROOM_SUPERVISOR, room, n, &in, err);
-		if (r != -EAGAIN)
-			break;
-	}
-	if (r < 0)
-		return r;
-	r = in.type == MSG_DIALER_BEGIN
-		    ? msg_dialer_begin_get(in.body, ret, err)
-		    : err_set(err, -EPROTO, "%s before DIALER_BEGIN", msg_info[in.type].name);
-	ipc_msg_done(&in);
-	return r;
-}
 
 /* ---- broker ---- */
 
@@ -70,8 +37,8 @@ on_broker_lost(struct ipc_peer *peer, const struct err *why)
 	dials_forget(d);
 }
 
-static int
-broker_start(struct dialer *d, int fd, struct err *err)
+int
+serve_broker(struct dialer *d, int fd, struct err *err)
 {
 	d->broker = ipc_peer_new(d->loop, fd, EDGE_BROKER_DIALER, ROOM_DIALER, broker_rows,
 		ARRAY_LEN(broker_rows), d, on_broker_lost, err);
@@ -79,6 +46,19 @@ broker_start(struct dialer *d, int fd, struct err *err)
 }
 
 /* ---- supervisor ---- */
+
+static int
+on_dialer_begin(struct ipc_peer *peer, struct ipc_msg *in, const struct msg_dialer_begin *m,
+	struct err *err)
+{
+	struct dialer *d = peer->owner;
+	int r = d->begin(d, m, err);
+
+	(void)in;
+	ev_timer_stop(d->loop, &d->late);
+	peer->state = DIALER_LIVE;
+	return r;
+}
 
 static int
 on_dialer_broker(struct ipc_peer *peer, struct ipc_msg *in, const struct msg_dialer_broker *m,
@@ -89,13 +69,15 @@ on_dialer_broker(struct ipc_peer *peer, struct ipc_msg *in, const struct msg_dia
 	(void)m;
 	dials_forget(d);
 	ipc_peer_close(d->broker);
-	return broker_start(d, ipc_msg_take(in, 0), err);
+	return serve_broker(d, ipc_msg_take(in, 0), err);
 }
 
+IPC_HANDLER(dialer_begin, on_dialer_begin)
 IPC_HANDLER(dialer_broker, on_dialer_broker)
 
 static const struct ipc_row supervisor_rows[] = {
-	IPC_ROW(DIALER_BROKER, IN_ANY, on_dialer_broker),
+	IPC_ROW(DIALER_BEGIN, IN(DIALER_NEW), on_dialer_begin),
+	IPC_ROW(DIALER_BROKER, IN(DIALER_LIVE), on_dialer_broker),
 };
 
 /* Nothing survives the supervisor. */
@@ -111,14 +93,26 @@ on_supervisor_lost(struct ipc_peer *peer, const struct err *why)
 	ev_break(d->loop, EVBREAK_ALL);
 }
 
-int
-serve_start(struct dialer *d, int broker, int supervisor, struct err *err)
+static void
+on_late(struct ev_loop *loop, ev_timer *w, int events)
 {
-	int r = broker_start(d, broker, err);
+	struct dialer *d = container_of(w, struct dialer, late);
 
-	if (r < 0)
-		return r;
-	d->supervisor = ipc_peer_new(d->loop, supervisor, EDGE_SUPERVISOR_DIALER, ROOM_DIALER,
+	(void)events;
+	log_line("the supervisor does not say how to begin");
+	d->exit = 1;
+	ev_break(loop, EVBREAK_ALL);
+}
+
+int
+serve_supervisor(struct dialer *d, int fd, struct err *err)
+{
+	d->supervisor = ipc_peer_new(d->loop, fd, EDGE_SUPERVISOR_DIALER, ROOM_DIALER,
 		supervisor_rows, ARRAY_LEN(supervisor_rows), d, on_supervisor_lost, err);
-	return d->supervisor == NULL ? err->code : 0;
+	if (d->supervisor == NULL)
+		return err->code;
+	d->supervisor->state = DIALER_NEW;
+	ev_timer_init(&d->late, on_late, (double)LIMIT_BEGIN_MS / 1000, 0.0);
+	ev_timer_start(d->loop, &d->late);
+	return 0;
 }

@@ -4,7 +4,10 @@
 
 #include "dial.h"
 
-/* The first message of the supervisor, waited for before the jail. */
-int serve_begin(int fd, struct msg_dialer_begin *ret, struct err *err) MUST_CHECK;
+enum dialer_state {
+	DIALER_NEW,
+	DIALER_LIVE
+}; /* of the supervisor's peer: before and after DIALER_BEGIN */
 
-int serve_start(struct dialer *d, int broker, int supervisor, struct err *err) MUST_CHECK;
+int serve_supervisor(struct dialer *d, int fd, struct err *err) MUST_CHECK;
+int serve_broker(struct dialer *d, int fd, struct err *err) MUST_CHECK;

@@ -573,7 +573,7 @@ not_more_than_64(void **state)
 
 	(void)state;
 	for (int i = 0; i < 64; i++)
-		(void)ask("silent.test", PORT, 3000);
+		(void)ask("silent.test", PORT, 2000);
 	(void)ask("public.test", PORT, 3000);
 	s = hear(2000);
 	assert_int_equal(s.reason, DIAL_BUSY);
