@@ -92,6 +92,17 @@ add_line(const struct args *a, struct buf *file, struct err *err)
 	return 0;
 }
 
+/* The daemon looks at the owner too; whoever is not root has written a file that counts for nothing where it stands. */
+static int
+replace(struct trust *t, struct view file, struct err *err)
+{
+	int r = trust_replace(t, file, err);
+
+	if (r == 0 && geteuid() != 0)
+		safe_say("%s/approvers is yours now; the daemon takes it only from root", t->path);
+	return r;
+}
+
 int
 verb_approver_enrol(struct cli *cli, struct err *err)
 {
@@ -108,7 +119,7 @@ verb_approver_enrol(struct cli *cli, struct err *err)
 	if (r == 0 && buf_check(&file) < 0)
 		r = err_set(err, -EFBIG, "the file of approvers would become too large");
 	if (r == 0)
-		r = trust_replace(&t, buf_view(&file), err);
+		r = replace(&t, buf_view(&file), err);
 	if (r < 0)
 		return r;
 	trust_done(&t);
@@ -167,7 +178,7 @@ verb_approver_remove(struct cli *cli, struct err *err)
 			who);
 	if (buf_check(&file) < 0)
 		return err_set(err, -ENOMEM, "no memory for the file of approvers");
-	r = trust_replace(&t, buf_view(&file), err);
+	r = replace(&t, buf_view(&file), err);
 	if (r < 0)
 		return r;
 	(void)printf("%zu key%s removed; what they approved and was not sent yet is refused\n",

@@ -154,7 +154,7 @@ print_decision(const json_t *one, FILE *out)
 	sshkey_fingerprint(s.key.blob, key);
 	clock_text(d.decided_ms, at);
 	display_escape(d.reason, &reason);
-	(void)fprintf(out, "decided: %s by %.*s with %s at %s%s%.*s\n",
+	(void)fprintf(out, "decided: %s in the name of %.*s with %s at %s%s%.*s\n",
 		d.approve ? "approved" : "rejected", VIEW_ARGS(d.approver), key, at,
 		reason.n == 0 ? "" : ": ", (int)reason.n, (const char *)reason.p);
 }

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake import TASK, Fake, Handler, Seen
+from fake import BINARY, TASK, Fake, Handler, Seen
 
 PROPOSAL = "pr_0123456789abcdef"
 EVIL = "\x1b[2J\x1b]0;owned\x07\u202etxt\nurl: https://elsewhere.example/"
@@ -205,6 +205,22 @@ def test_a_spoiled_file_is_mended_by_hand(agent: Agent, fake: Fake) -> None:
     assert agent.approvers.read_text() == "anna may=*\n"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes nobody")
+def test_a_file_that_is_not_roots_is_told(agent: Agent, fake: Fake) -> None:
+    key = agent.key("anna", add=False)
+    where = Path("/tmp") / f"approval-nobody-{os.getpid()}"
+    where.mkdir(mode=0o777)
+    where.chmod(0o777)
+    try:
+        (where / "anna.pub").write_bytes(Path(key).read_bytes())
+        done = subprocess.run(["setpriv", "--reuid", "65534", "--clear-groups", BINARY, "approver", "enrol", "--name", "anna", "--key",
+                               where / "anna.pub", "--may", "refund", "--trust", where], env=fake.environment(), capture_output=True,
+                              check=True)
+        assert b"only from root" in done.stderr and (where / "approvers").stat().st_uid == 65534
+    finally:
+        subprocess.run(["rm", "-r", where], check=True)
+
+
 def test_many_enrol_at_once(agent: Agent, fake: Fake) -> None:
     keys = [agent.key(f"k{i}", add=False) for i in range(8)]
     started = [fake.start("approver", "enrol", "--name", f"p{i}", "--key", key, "--may", "refund", "--trust", agent.trust)
@@ -355,7 +371,7 @@ def test_decisions_so_far_are_verified_here(anna: Agent, fake: Fake) -> None:
     bad = one | {"decision": base64.b64encode(base64.b64decode(one["decision"]).replace(b"approve\"", b"reject\"")).decode()}
     serve(fake, what, decisions=[one, bad])
     out = fake.run("proposal", "show", PROPOSAL).stdout
-    assert b"decided: approved by anna with SHA256:" in out and out.count(b"whose signature does not hold") == 1
+    assert b"decided: approved in the name of anna with SHA256:" in out and out.count(b"whose signature does not hold") == 1
 
 
 # ---- asking the person ----

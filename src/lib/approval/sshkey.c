@@ -4,6 +4,7 @@
 
 #include "lib/approval/sshwire.h"
 #include "lib/base/base64.h"
+#include "lib/base/hex.h"
 
 const struct sshkey_row sshkey_rows[] = {
 #define SSHKEY(kind, type, curve, group, digest, point, number, fido) \
@@ -44,6 +45,34 @@ application_ok(struct view v)
 	return true;
 }
 
+/*
+ * Keys of Ed25519 whose multiples are few: whoever has one can say of a signature by anybody that it is theirs, and anybody can make one. The
+ * heights of the eight points, and the two that are written beyond the prime; either sign.
+ */
+static bool
+is_small(struct view point)
+{
+	static const char *const small[] = {
+		"0000000000000000000000000000000000000000000000000000000000000000",
+		"0100000000000000000000000000000000000000000000000000000000000000",
+		"26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+		"c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+		"ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+		"edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+		"eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+	};
+	uint8_t height[32];
+	char text[65];
+
+	memcpy(height, point.p, sizeof(height));
+	height[31] &= 0x7f;
+	hex_encode(height, sizeof(height), text);
+	for (size_t i = 0; i < ARRAY_LEN(small); i++)
+		if (strcmp(text, small[i]) == 0)
+			return true;
+	return false;
+}
+
 int
 sshkey_read(struct view blob, struct sshkey *ret, struct err *err)
 {
@@ -66,6 +95,8 @@ sshkey_read(struct view blob, struct sshkey *ret, struct err *err)
 		return err_set(err, -EINVAL, "the key was made for another application than ssh:");
 	if (rest.n != 0)
 		return err_set(err, -EINVAL, "something stands behind the public key");
+	if (row->number == 0 && is_small(key.point))
+		return err_set(err, -EINVAL, "with this public key anybody could sign");
 	if (!sshkey_point_ok(&key))
 		return err_set(err, -EINVAL, "the public key is no point of its curve");
 	*ret = key;

@@ -11,9 +11,11 @@
 #include <cmocka.h>
 
 #include "keys.h"
+#include "lib/approval/sshkey.h"
 #include "lib/approval/sshsig.h"
 #include "lib/approval/sshwire.h"
 #include "lib/base/base64.h"
+#include "lib/base/hex.h"
 
 static const struct {
 	const char *name, *type, *bits;
@@ -337,6 +339,43 @@ other_keys_are_refused(void **state)
 	assert_int_equal(sshkey_read(buf_view(&b), &k, &err), -EINVAL);
 }
 
+/* Keys with which a value that nobody signed holds for some message, and with the second for every one: OpenSSL has no objection. */
+static void
+keys_that_anybody_can_sign_with_are_refused(void **state)
+{
+	static const char *const heights[] = {
+		"0000000000000000000000000000000000000000000000000000000000000000",
+		"0100000000000000000000000000000000000000000000000000000000000000",
+		"26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+		"c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+		"ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+		"edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+		"eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f"};
+	struct err err;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(heights) * 4; i++) {
+		auto_buf struct buf blob = {.max = 1024};
+		struct sshkey k = {.kind = SSHKEY_ED25519};
+		uint8_t point[32], value[64] = {1}; /* R: the neutral point; s: 0 */
+		bool held = false, fido = i % 4 > 1;
+
+		assert_int_equal(hex_decode(view_str(heights[i / 4]), point, 32), 0);
+		point[31] |= (uint8_t)(i % 2 << 7);
+		ssh_put(&blob, view_str(fido ? "sk-ssh-ed25519@openssh.com" : "ssh-ed25519"));
+		ssh_put(&blob, view_of(point, 32));
+		if (fido)
+			ssh_put(&blob, view_str("ssh:"));
+		assert_int_equal(sshkey_read(buf_view(&blob), &k, &err), -EINVAL);
+		/* That they are what the table says: one message in at most eight holds. */
+		k.point = view_of(point, 32);
+		for (uint8_t text = 0; text < 200; text++)
+			held = held || sshkey_signed(&k, view_of(&text, 1), view_of(value, 64));
+		if (i % 2 == 0)
+			assert_true(held);
+	}
+}
+
 static void
 fingerprints_as_ssh_keygen(void **state)
 {
@@ -486,6 +525,7 @@ main(void)
 		cmocka_unit_test(shape),
 		cmocka_unit_test(numbers_have_one_form),
 		cmocka_unit_test(other_keys_are_refused),
+		cmocka_unit_test(keys_that_anybody_can_sign_with_are_refused),
 		cmocka_unit_test(fingerprints_as_ssh_keygen),
 		cmocka_unit_test(hardware_keys),
 		cmocka_unit_test(hardware_keys_bits_and_applications),
