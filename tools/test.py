@@ -136,7 +136,7 @@ SUITES: dict[str, Callable[[Context], Result]] = {
     "engine": programs("engine"),
     "broker": programs("broker"),
     # The same under AddressSanitizer and UndefinedBehaviorSanitizer, without jails, which they cannot live with.
-    "sanitized": programs("unit", "root", "engine", build="build-asan", without="supervisor"),
+    "sanitized": programs("unit", "root", "engine", "broker", build="build-asan", without="supervisor"),
     "api": pytest("tests/api"),
     "template": tap(["/usr/bin/python3", "tests/template/test_template.py", "{build}/src/template/demilune-template",
                      "{state}"]),

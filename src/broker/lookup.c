@@ -69,12 +69,12 @@ tell_spent(struct broker *b, struct ask ask, const struct spent *s, uint32_t cal
 }
 
 static void
-tell_unseen(struct broker *b, struct ask ask, const struct id *execution, const char *text)
+tell_unseen(struct broker *b, struct ask ask, const struct id *execution)
 {
 	TELL(b, ask, EXECUTED, executed,
 		{.execution = *execution,
 			.attempt = ATTEMPT_UNSEEN,
-			.text = view_str(text),
+			.text = view_str("it was never sent, and never will be"),
 			.receipt = view_str("{}")});
 }
 
@@ -117,7 +117,7 @@ execution_ask(struct broker *b, struct ask ask, const struct msg_execution_ask *
 		tell_refused(b, ask, DENIAL_AUDIT_UNAVAILABLE, err.text);
 		return;
 	}
-	tell_unseen(b, ask, &m->execution, "it was never sent, and never will be");
+	tell_unseen(b, ask, &m->execution);
 }
 
 /* ---- look-ups ---- */
@@ -376,7 +376,7 @@ lookup_ask(struct broker *b, struct ask ask, const struct msg_lookup_ask *m)
 		return;
 	s = ledger_by_execution(b->ledger, view_str(execution));
 	if (s == NULL) {
-		tell_unseen(b, ask, &m->execution, "the ledger does not have it");
+		tell_refused(b, ask, DENIAL_STATE, "the ledger does not have this execution");
 		return;
 	}
 	if (s->outcome == OUTCOME_SUCCEEDED || s->outcome == OUTCOME_FAILED) {

@@ -141,6 +141,39 @@ a_draft_needs_nobody(void **state)
 	action_done(&a);
 }
 
+static int
+by_size(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* EXECUTE to the first byte at the provider, the ledger on disk. */
+static void
+the_first_byte_leaves_within_10_ms(void **state)
+{
+	uint32_t us[51];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(us); i++) {
+		struct msg_executed m;
+		struct action a;
+
+		action_make(&play, &a, "reply",
+			"{\"body\":\"hello\",\"recipient\":\"kim@example.org\",\"subject\":"
+			"\"order\"}");
+		action_approve(&play, &a, 2);
+		m = action_execute(&play, &a);
+		action_is(&m, ATTEMPT_SUCCEEDED, DENIAL_NONE);
+		us[i] = m.first_byte_us;
+		action_done(&a);
+	}
+	qsort(us, ARRAY_LEN(us), sizeof(*us), by_size);
+	print_message("# first byte after %u us (median), %u us (worst)\n", us[25], us[50]);
+	assert_true(us[25] <= 10000);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 int
@@ -151,6 +184,7 @@ main(void)
 		TEST(an_approved_refund_is_done_once),
 		TEST(a_read_needs_nobody_and_changes_nothing),
 		TEST(a_draft_needs_nobody),
+		TEST(the_first_byte_leaves_within_10_ms),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
