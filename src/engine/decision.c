@@ -351,6 +351,8 @@ on_proposal_decide(
 	int r = deciding_new(e, to, m, &d, err);
 
 	proposal_init(&p, e);
+	if (r == 0 && e->stopping)
+		r = REFUSE(err, UNAVAILABLE, "the host is stopping; nothing is decided now");
 	if (r == 0)
 		r = caller_find(e, &m->caller, &d->who, err);
 	if (r == 0)

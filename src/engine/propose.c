@@ -288,7 +288,7 @@ check_budgets(struct asking *a, struct err *err)
 static int
 check_broker(struct asking *a, struct err *err)
 {
-	if (!broker_there(a->engine))
+	if (a->engine->stopping || !broker_there(a->engine))
 		return DENY(
 			err, BROKER_UNAVAILABLE, "%s", denial_sentence(DENIAL_BROKER_UNAVAILABLE));
 	return 0;

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -309,6 +310,36 @@ test_restart(void **state)
 	(void)play_audit(&a->p, &a->task);
 }
 
+/* A host that stops takes nothing new; what waits is kept by the rows, and nothing is left in memory. */
+static void
+test_stopping(void **state)
+{
+	struct acts *a = *state;
+	struct play *p = &a->p;
+	struct id id;
+
+	(void)acts_grant(a, "refund", NULL, 9);
+	id = acts_pending(a, "1", 1);
+	acts_ask(a, 1, "refund", REFUND); /* is with the broker until the end */
+	(void)acts_verify(a);
+	acts_decide(a, &id, "anna", true); /* so is this */
+	(void)acts_decision(a);
+	SAY(p->supervisor, STOPPING, stopping, {0});
+	for (bool ready = true; ready;) {
+		ASK(p, HEALTH, health, {0});
+		ANSWER(p, HEALTH_ROW, health_row, health);
+		ready = health.ready;
+	}
+	acts_ask(a, 2, "refund", "{\"cents\":1,\"order_id\":\"7\"}");
+	acts_denied(a, 2, DENIAL_BROKER_UNAVAILABLE);
+	acts_decide(a, &id, "bert", true);
+	play_refused(p, ERROR_UNAVAILABLE);
+	play_gone(p, &a->sandbox, SANDBOX_REASON_HOST_STOPPED);
+	WANT(p, p->supervisor, STOPPED, stopped, stopped);
+	(void)shutdown(p->supervisor, SHUT_RDWR);
+	assert_int_equal(play_wait(p), 0);
+}
+
 int
 main(void)
 {
@@ -324,6 +355,7 @@ main(void)
 		T(H7_without_the_broker_everything_is_denied),
 		T(test_a_broker_that_breaks_the_protocol_is_lost),
 		T(test_restart),
+		T(test_stopping),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
