@@ -76,6 +76,7 @@ make_file(const char *name, const char *text, mode_t mode)
 }
 
 /* Exactly these words, of the broker on its edge to the engine; what the dialer said through it may come before and after. */
+PRINTF(2, 3)
 static void
 broker_says(int edge, const char *format, ...)
 {
