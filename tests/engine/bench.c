@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the engine itself costs: CPU time of the real program per exec and per create + kill, between played
+ * What the engine itself costs: CPU time of the real program per exec, per create + kill, per proposal and per decision, between played
  * peers. Not a test; run it by hand: DEMILUNE_ENGINE=... bench_engine [rounds].
  */
-#include "play.h"
+#include "acts.h"
 
 #include "lib/base/num.h"
 
@@ -28,6 +28,54 @@ cpu_ns(struct play *p)
 	(void)close(fd);
 	assert_int_equal(sscanf(text, "%llu", &ns), 1);
 	return ns;
+}
+
+/* One that is read about and shown, and one that is approved and carried out. */
+static void
+bench_actions(uint64_t rounds)
+{
+	struct acts a;
+	uint64_t cpu, wall;
+
+	acts_open(&a);
+	a.p.settings.actions.pending_max = 1000000;
+	a.p.settings.actions.task = (struct budgets){1000000, 1000000, 1000000, UINT64_C(1) << 40};
+	a.p.settings.actions.tenant_day = a.p.settings.actions.task;
+	acts_start(&a);
+	for (uint64_t i = 0; i < rounds; i += 10000)
+		(void)acts_grant(&a, "refund", NULL, 10000);
+	(void)acts_grant(&a, "reply", NULL, 10000);
+	cpu = cpu_ns(&a.p);
+	wall = clock_mono_us();
+	for (uint64_t i = 0; i < rounds; i++) {
+		char order[16];
+
+		(void)snprintf(order, sizeof(order), "%u", (unsigned)i);
+		(void)acts_pending(&a, order, 1);
+	}
+	(void)printf("proposal       %7.1f us cpu %7.1f us wall (one sync)\n",
+		(double)(cpu_ns(&a.p) - cpu) / 1e3 / (double)rounds,
+		(double)(clock_mono_us() - wall) / (double)rounds);
+	cpu = cpu_ns(&a.p);
+	wall = clock_mono_us();
+	for (uint64_t i = 0; i < rounds; i++) {
+		char text[128];
+		struct id id;
+
+		(void)snprintf(text, sizeof(text),
+			"{\"body\":\"b %u\",\"recipient\":\"a@b.example\",\"subject\":\"s\"}",
+			(unsigned)i);
+		acts_ask(&a, i, "reply", text);
+		id = acts_proposed(&a, i, false);
+		acts_decide(&a, &id, "anna", true);
+		acts_decided(&a, acts_decision(&a), DENIAL_NONE, "anna", 1);
+		acts_executed(&a, acts_execute(&a), ATTEMPT_SUCCEEDED);
+		play_want(&a.p, a.p.api, MSG_PROPOSAL_ROW);
+	}
+	(void)printf("whole action   %7.1f us cpu %7.1f us wall (four syncs)\n",
+		(double)(cpu_ns(&a.p) - cpu) / 1e3 / (double)rounds,
+		(double)(clock_mono_us() - wall) / (double)rounds);
+	acts_close(&a);
 }
 
 int
@@ -74,5 +122,6 @@ main(int argc, char **argv)
 		(double)(clock_mono_us() - wall) / (double)rounds);
 	(void)close(relay);
 	play_close(&p);
+	bench_actions(rounds);
 	return 0;
 }
