@@ -117,8 +117,8 @@ A7_order_of_keys_and_white_space_do_not_matter(void **state)
 	static const char *const forms[] = {
 		"{\"operation\":\"refund\",\"arguments\":{\"order_id\":\"48221\",\"cents\":4200}}",
 		"{\"arguments\":{\"cents\":4200,\"order_id\":\"48221\"},\"operation\":\"refund\"}",
-		" {\r\n\t\"arguments\" : { \"order_id\":\"4822\\u0031\", \"c\\u0065nts\": 4200 } ,"
-		"\n\"operation\" :\"refund\"}\n ",
+		(" {\r\n\t\"arguments\": {\"order_id\":\"4822\\u0031\", \"c\\u0065nts\": "
+		 "4200},\n\"operation\" :\"refund\"}\n "),
 	};
 	uint8_t first[SHA256_BYTES], other[SHA256_BYTES];
 
