@@ -14,6 +14,7 @@
 #include "engine/proposal.h"
 #include "engine/reconcile.h"
 #include "engine/result.h"
+#include "lib/action/check.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
@@ -59,10 +60,19 @@ begin_done(struct begin *b)
 /* ---- the checks; -EPERM with b->denial, or a fault ---- */
 
 static int
-deny(struct begin *b, enum denial denial, const char *text)
+deny(struct begin *b, enum denial denial)
 {
 	b->denial = denial;
-	(void)snprintf(b->text, sizeof(b->text), "%s", text);
+	(void)snprintf(b->text, sizeof(b->text), "%s", denial_sentence(denial));
+	return -EPERM;
+}
+
+/* The same with more to say. */
+static int
+deny_for(struct begin *b, enum denial denial, const char *why)
+{
+	b->denial = denial;
+	(void)snprintf(b->text, sizeof(b->text), "%s: %s", denial_sentence(denial), why);
 	return -EPERM;
 }
 
@@ -73,20 +83,17 @@ check_clock(struct begin *b)
 	b->x.started_ms = clock_real_ms();
 	if (b->x.started_ms < b->p.dispatch_by_ms)
 		return 0;
-	return deny(b, DENIAL_DISPATCH_EXPIRED, "the approval is too old to be carried out");
+	return deny(b, DENIAL_DISPATCH_EXPIRED);
 }
 
 static int
 check_contained(struct begin *b, struct err *err)
 {
-	char scope[SCOPE_TEXT], text[SCOPE_TEXT + 32];
+	char scope[SCOPE_TEXT];
 	enum denial denial;
 	int r = contained(b->engine, b->p.tenant, &b->p.task, &denial, scope, err);
 
-	if (r < 0 || denial == DENIAL_NONE)
-		return r;
-	(void)snprintf(text, sizeof(text), "%s is contained", scope);
-	return deny(b, denial, text);
+	return r < 0 || denial == DENIAL_NONE ? r : deny_for(b, denial, scope);
 }
 
 /* A closed task keeps what it proposed before; one of whose sandboxes something still stands sends nothing. */
@@ -105,21 +112,34 @@ check_task(struct begin *b, struct err *err)
 		"sent until that is removed");
 }
 
+/* The pinned operation is the one that was shown: the broker refuses any other, so nothing is begun for it. */
+static int
+check_revisions(struct begin *b)
+{
+	const struct proposal_record *r = &b->record;
+
+	b->op = catalogue_find(&b->engine->catalogue, view_str(b->p.operation));
+	if (b->op == NULL)
+		return deny(b, DENIAL_OPERATION_UNKNOWN);
+	if (memcmp(r->schema, b->op->schema, SHA256_BYTES) != 0)
+		return deny(b, DENIAL_SCHEMA_CHANGED);
+	if (memcmp(r->adapter, b->op->adapter, SHA256_BYTES) != 0)
+		return deny(b, DENIAL_ADAPTER_CHANGED);
+	return memcmp(r->policy, b->op->policy, SHA256_BYTES) == 0 ? 0
+								   : deny(b, DENIAL_POLICY_CHANGED);
+}
+
 static int
 check_operation(struct begin *b, struct err *err)
 {
-	struct proposal_record *r = &b->record;
 	uint8_t digest[SHA256_BYTES];
 
 	proposal_digest(buf_view(&b->p.record), digest);
 	if (memcmp(digest, b->p.digest, sizeof(digest)) != 0)
-		return deny(b, DENIAL_DIGEST, "the stored bytes are not those that were approved");
-	if (proposal_record_read(buf_view(&b->p.record), &b->room, r, err) < 0)
-		return deny(b, DENIAL_RECORD_MALFORMED, "the stored bytes are no record");
-	b->op = catalogue_find(&b->engine->catalogue, view_str(b->p.operation));
-	if (b->op == NULL)
-		return deny(b, DENIAL_OPERATION_UNKNOWN, "there is no such operation any more");
-	return 0;
+		return deny(b, DENIAL_DIGEST);
+	if (proposal_record_read(buf_view(&b->p.record), &b->room, &b->record, err) < 0)
+		return deny(b, DENIAL_RECORD_MALFORMED);
+	return check_revisions(b);
 }
 
 static int
@@ -132,11 +152,11 @@ check_grant(struct begin *b, struct err *err)
 	arg_id(&q, &b->p.task);
 	r = query_next(&q, err);
 	if (r <= 0)
-		return r < 0 ? r : deny(b, DENIAL_NO_GRANT, "there is no such grant");
+		return r < 0 ? r : deny_for(b, DENIAL_NO_GRANT, "there is no such grant");
 	if (col_u64(&q) != 0)
-		return deny(b, DENIAL_NO_GRANT, "the grant was taken back");
+		return deny_for(b, DENIAL_NO_GRANT, "the grant was taken back");
 	if (b->x.started_ms >= col_u64(&q))
-		return deny(b, DENIAL_NO_GRANT, "the time of the grant is over");
+		return deny_for(b, DENIAL_NO_GRANT, "the time of the grant is over");
 	return 0;
 }
 
@@ -154,7 +174,7 @@ reserve(struct begin *b, struct err *err)
 		r = budget_reserve(b->engine, &of, COUNTER_MONEY, (uint64_t)b->p.amount, err);
 	if (r == 0)
 		r = budget_call_reserve(b->engine, &of, b->op->provider.response_max, err);
-	return r == -EDQUOT ? deny(b, DENIAL_BUDGET, err->text) : r;
+	return r == -EDQUOT ? deny_for(b, DENIAL_BUDGET, err->text) : r;
 }
 
 static int
@@ -304,7 +324,10 @@ event_of(enum denial denial)
 		return PROPOSAL_EXPIRE;
 	if (denial == DENIAL_CONTAINED || denial == DENIAL_RESTORED || denial == DENIAL_NO_GRANT)
 		return PROPOSAL_REVOKE;
-	return denial == DENIAL_OPERATION_UNKNOWN ? PROPOSAL_SUPERSEDE : PROPOSAL_DENY;
+	if (denial == DENIAL_OPERATION_UNKNOWN || denial == DENIAL_SCHEMA_CHANGED ||
+		denial == DENIAL_ADAPTER_CHANGED || denial == DENIAL_POLICY_CHANGED)
+		return PROPOSAL_SUPERSEDE;
+	return PROPOSAL_DENY;
 }
 
 /* A check failed for good: another proposal must be made and approved. */
