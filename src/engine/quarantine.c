@@ -18,12 +18,13 @@
 
 /* The checkpoint that the last quarantine was about, and the epoch that it ended; all zero = there was none. */
 struct memory {
-	uint64_t epoch; /* as the broker told last; 0 = never */
+	uint64_t epoch, entries; /* as the broker told last; 0 = never */
+	uint64_t lost_ms;        /* when its ledger was found to be an older one */
 	uint64_t ended, size;
 	uint8_t root[32];
 };
 
-enum { MEMORY_BYTES = 8 + 8 + 8 + 32 };
+enum { MEMORY_BYTES = 5 * 8 + 32 };
 
 static uint64_t
 get_u64(const uint8_t *p)
@@ -50,7 +51,7 @@ memory_read(struct engine *e, struct memory *ret, struct err *err)
 	int r;
 
 	*ret = (struct memory){0};
-	arg_text(&q, "broker");
+	arg_text(&q, "ledger");
 	r = query_next(&q, err);
 	if (r <= 0)
 		return r;
@@ -58,9 +59,11 @@ memory_read(struct engine *e, struct memory *ret, struct err *err)
 	if (v.n != MEMORY_BYTES)
 		return err_set(err, -EUCLEAN, "the store's memory of the broker is damaged");
 	ret->epoch = get_u64(v.p);
-	ret->ended = get_u64(v.p + 8);
-	ret->size = get_u64(v.p + 16);
-	memcpy(ret->root, v.p + 24, 32);
+	ret->entries = get_u64(v.p + 8);
+	ret->lost_ms = get_u64(v.p + 16);
+	ret->ended = get_u64(v.p + 24);
+	ret->size = get_u64(v.p + 32);
+	memcpy(ret->root, v.p + 40, 32);
 	return 0;
 }
 
@@ -72,16 +75,19 @@ memory_write(struct engine *e, const struct memory *m, struct err *err)
 	uint8_t b[MEMORY_BYTES];
 
 	put_number(b, m->epoch);
-	put_number(b + 8, m->ended);
-	put_number(b + 16, m->size);
-	memcpy(b + 24, m->root, 32);
-	arg_text(&q, "broker");
+	put_number(b + 8, m->entries);
+	put_number(b + 16, m->lost_ms);
+	put_number(b + 24, m->ended);
+	put_number(b + 32, m->size);
+	memcpy(b + 40, m->root, 32);
+	arg_text(&q, "ledger");
 	arg_blob(&q, view_of(b, sizeof(b)));
 	return query_run(&q, err);
 }
 
+/* Where the broker stands now. */
 static int
-remember_epoch(struct engine *e, uint64_t epoch, struct err *err)
+remember(struct engine *e, struct err *err)
 {
 	struct memory m;
 	auto_tx struct tx tx = {0};
@@ -89,15 +95,31 @@ remember_epoch(struct engine *e, uint64_t epoch, struct err *err)
 
 	if (r == 0)
 		r = memory_read(e, &m, err);
-	if (r < 0 || m.epoch == epoch)
+	if (r < 0 || (m.epoch == e->broker.epoch && m.entries == e->broker.ledger_entries))
 		return r;
-	m.epoch = epoch;
+	m.epoch = e->broker.epoch;
+	m.entries = e->broker.ledger_entries;
 	r = memory_write(e, &m, err);
 	if (r == 0)
 		r = tx_commit(&tx, err);
 	if (r == 0)
 		store_sync(e->store);
 	return r;
+}
+
+static bool
+older_ledger(const struct memory *m, const struct broker *b)
+{
+	return b->epoch < m->epoch || b->ledger_entries < m->entries;
+}
+
+bool
+ledger_lost_since(struct engine *e, uint64_t ms)
+{
+	struct memory m;
+	struct err err;
+
+	return memory_read(e, &m, &err) < 0 || (m.lost_ms != 0 && ms <= m.lost_ms);
 }
 
 /* ---- what becomes of what was under way ---- */
@@ -209,6 +231,8 @@ stop_all(struct engine *e, struct err *err)
 		r = memory_read(e, &m, err);
 	if (r < 0)
 		return r;
+	if (older_ledger(&m, &e->broker))
+		m.lost_ms = clock_real_ms();
 	m.ended = e->broker.epoch;
 	m.size = e->broker.checkpoint_size;
 	memcpy(m.root, e->broker.checkpoint_root, 32);
@@ -243,7 +267,7 @@ on_epoch(struct broker_wait *w, const struct broker_answer *a)
 		return;
 	}
 	e->broker.epoch = a->m.epoch_is.epoch;
-	if (remember_epoch(e, a->m.epoch_is.epoch, &err) < 0)
+	if (remember(e, &err) < 0)
 		log_line("the epoch is not recorded: %s", err.text);
 }
 
@@ -325,18 +349,23 @@ quarantine_check(struct engine *e, struct err *err)
 	if (r < 0)
 		return r;
 	if (done_before(&m, b))
-		return remember_epoch(e, b->epoch, err);
+		return remember(e, err);
 	if (b->checkpoint_size > records)
 		(void)snprintf(reason, sizeof(reason),
 			"the store has %" PRIu64 " audit records, a signed checkpoint has %" PRIu64
 			": the store was restored",
 			records, b->checkpoint_size);
+	else if (older_ledger(&m, b))
+		(void)snprintf(reason, sizeof(reason),
+			"the broker's ledger has %" PRIu64 " entries in epoch %" PRIu64
+			" and had %" PRIu64 " in epoch %" PRIu64 ": the ledger was restored",
+			b->ledger_entries, b->epoch, m.entries, m.epoch);
 	else if (m.epoch != 0 && m.epoch != b->epoch)
 		(void)snprintf(reason, sizeof(reason),
 			"the broker is in epoch %" PRIu64 ", the store in %" PRIu64
-			": one of them was restored",
+			": the store was restored",
 			b->epoch, m.epoch);
 	else
-		return remember_epoch(e, b->epoch, err);
+		return remember(e, err);
 	return quarantine_begin(e, reason, err);
 }

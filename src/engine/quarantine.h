@@ -16,3 +16,6 @@ int quarantine_check(struct engine *e, struct err *err) MUST_CHECK;
 
 /* The quarantine itself; `reason` for the containment. Again, it does what is not done yet. */
 int quarantine_begin(struct engine *e, const char *reason, struct err *err) MUST_CHECK;
+
+/* Was the broker's ledger found to be an older one after this time? Then that it does not have something proves nothing. */
+bool ledger_lost_since(struct engine *e, uint64_t ms);

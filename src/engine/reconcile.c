@@ -5,6 +5,7 @@
 #include "engine/budgets.h"
 #include "engine/limits.h"
 #include "engine/proposal.h"
+#include "engine/propose.h"
 #include "engine/result.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -93,9 +94,8 @@ ask_provider(struct call *c, struct err *err)
 	return r;
 }
 
-/* Its provider cannot be asked; but the broker goes on with what it began for an engine that died, and may know the end by now. */
-static int
-ask_ledger(struct call *c, struct err *err)
+int
+ledger_ask(struct call *c, struct err *err)
 {
 	int r;
 
@@ -111,7 +111,7 @@ ask_ledger(struct call *c, struct err *err)
 static int
 look_up(const struct execution *x, struct call *c, struct err *err)
 {
-	return provider_tells(c->engine, x) ? ask_provider(c, err) : ask_ledger(c, err);
+	return provider_tells(c->engine, x) ? ask_provider(c, err) : ledger_ask(c, err);
 }
 
 static int
@@ -393,6 +393,18 @@ record_settled(struct call *c, const struct msg_decision_is *by, struct err *err
 	return r;
 }
 
+/*
+ * The ledger has its end already: somebody settled it, or it was looked up, and that was not recorded here. Then the ledger is the answer to
+ * whoever settles it again.
+ */
+static bool
+ended_before(struct call *c, enum denial denial)
+{
+	struct err err;
+
+	return denial == DENIAL_STATE && ledger_ask(c, &err) == 0;
+}
+
 static void
 on_settled(struct broker_wait *w, const struct broker_answer *a)
 {
@@ -400,16 +412,16 @@ on_settled(struct broker_wait *w, const struct broker_answer *a)
 	struct engine *e = c->engine;
 	enum denial denial = a->denial != DENIAL_NONE ? a->denial : a->m.decision_is.denial;
 	struct view text = a->denial != DENIAL_NONE ? a->text : a->m.decision_is.text;
-	struct err err;
+	struct err err = {0};
 
+	if (ended_before(c, denial))
+		return;
 	if (denial != DENIAL_NONE)
-		(void)err_set(&err, -(DENIAL_BASE + (int)denial), "%.*s", VIEW_ARGS(text));
-	else if (record_settled(c, &a->m.decision_is, &err) == 0)
-		denial = DENIAL_NONE;
+		err_denied(&err, denial, text);
 	else
-		denial = DENIAL_AUDIT_UNAVAILABLE;
+		(void)record_settled(c, &a->m.decision_is, &err);
 	c->kind = CALL_NONE;
-	if (denial == DENIAL_NONE)
+	if (err.code == 0)
 		call_answer(c);
 	else
 		call_refuse(c, &err);

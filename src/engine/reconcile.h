@@ -19,6 +19,12 @@ uint64_t lookup_next(uint32_t lookups, uint64_t now_ms, uint64_t until_ms);
 /* It could not be looked up now: later, inside the open transaction. */
 int lookup_put_off(struct execution *x, struct err *err) MUST_CHECK;
 
+/*
+ * EXECUTION_ASK, for a call that has no question: where a provider cannot be asked, the ledger may still get the end of what the broker
+ * went on with for an engine that died.
+ */
+int ledger_ask(struct call *c, struct err *err) MUST_CHECK;
+
 /* Sets the clock for the next look-up: after each change of an unknown one, and at BROKER_READY. */
 void lookups_arm(struct engine *e);
 void on_lookups(struct ev_loop *loop, ev_timer *w, int events); /* of e->lookup */

@@ -7,6 +7,7 @@
 #include "engine/contain.h"
 
 #include "engine/outbox.h"
+#include "engine/propose.h"
 #include "lib/action/record.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -134,9 +135,8 @@ on_released(struct broker_wait *w, const struct broker_answer *a)
 	int r;
 
 	if (denial != DENIAL_NONE)
-		r = err_set(&err, -(DENIAL_BASE + (int)denial), "%.*s", VIEW_ARGS(text));
-	else
-		r = record(v, &a->m.decision_is, &c, &err);
+		err_denied(&err, denial, text);
+	r = denial != DENIAL_NONE ? err.code : record(v, &a->m.decision_is, &c, &err);
 	if (r < 0) {
 		answer_refused(v->engine, v->to, &err);
 		return;

@@ -262,7 +262,8 @@ record(struct execution *x, const struct msg_executed *m, const struct call *c, 
 	if (r == 0)
 		r = execution_move(x, event_of(m->attempt), err);
 	/* The broker was asked again and knows no more: nothing to record. */
-	if (r < 0 || (was_unknown && x->state == EXECUTION_STATE_UNKNOWN && c->kind == CALL_ASK))
+	if (r < 0 || (was_unknown && x->state == EXECUTION_STATE_UNKNOWN && c->kind == CALL_ASK &&
+			     x->incident == was_incident))
 		return r;
 	r = execution_audit(x, event_name(x, c), &c->who, id, put_result, &told, err);
 	if (r == 0 && x->incident && !was_incident)
@@ -286,10 +287,25 @@ count(struct execution *x, struct call *c, uint32_t calls, uint64_t bytes, struc
 	return r == 0 ? budget_settle(x->engine, &of, COUNTER_BROKER_BYTES, 0, bytes, err) : r;
 }
 
+/* UNSEEN is proof that nothing was sent, unless the ledger was once known to have it, or is not the one it was. */
+static bool
+unsure(const struct execution *x, const struct msg_executed *m)
+{
+	return m->attempt == ATTEMPT_UNSEEN &&
+	       (x->spent_ms != 0 || x->sends != 0 || ledger_lost_since(x->engine, x->started_ms));
+}
+
 static int
 apply(struct call *c, const struct msg_executed *m, struct err *err)
 {
 	struct engine *e = c->engine;
+	const struct msg_executed lost = {.execution = m->execution,
+		.attempt = ATTEMPT_UNKNOWN,
+		.incident = true,
+		.text = view_str(
+			"the broker's ledger does not have it any more: nobody can say that "
+			"it was not sent"),
+		.receipt = view_str("{}")};
 	auto_execution struct execution x;
 	auto_tx struct tx tx = {0};
 	int r = tx_begin(&tx, e->store, err);
@@ -300,7 +316,7 @@ apply(struct call *c, const struct msg_executed *m, struct err *err)
 	if (r == 0)
 		r = count(&x, c, m->calls, m->bytes, err);
 	if (r == 0 && execution_is_open(x.state))
-		r = record(&x, m, c, err);
+		r = record(&x, unsure(&x, m) ? &lost : m, c, err);
 	if (r == 0)
 		r = tx_commit(&tx, err);
 	if (r == 0)
@@ -317,6 +333,9 @@ told(struct call *c, const struct msg_executed *m)
 	struct err err;
 	int r;
 
+	/* Not in the ledger: then it is shut out first, and only that answer counts. */
+	if (m->attempt == ATTEMPT_UNSEEN && c->kind == CALL_LOOKUP && ledger_ask(c, &err) == 0)
+		return;
 	if (!id_eq(&m->execution, &c->execution) ||
 		(m->attempt == ATTEMPT_UNSEEN && c->kind != CALL_ASK))
 		r = err_set(&err, -EPROTO, "the broker speaks of another execution");
@@ -400,15 +419,8 @@ ask(struct engine *e, const struct id *execution, const struct id *proposal)
 		log_line("%s", err.text);
 		return;
 	}
-	if (c->kind != CALL_NONE)
-		return;
-	c->kind = CALL_ASK;
-	c->wait.done = on_execution_told;
-	if (BROKER_ASK(e, &c->wait, EXECUTION_ASK, execution_ask, EXECUTED, &err,
-		    {.execution = *execution, .proposal = *proposal}) < 0) {
-		c->kind = CALL_NONE;
+	if (c->kind == CALL_NONE && ledger_ask(c, &err) < 0)
 		call_drop(c);
-	}
 }
 
 static void

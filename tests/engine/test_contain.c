@@ -4,6 +4,7 @@
  * that is older than what was signed.
  */
 #include "carry.h"
+#include "trace.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -313,6 +314,43 @@ test_H7_restart(void **state)
 	play_want_silence(p, p->broker, 200);
 }
 
+/*
+ * Killed after the row and before anything that follows from it: the row is enough. What was approved is not begun, sandboxes end, and the release
+ * takes what is left.
+ */
+static void
+test_killed_within(void **state)
+{
+	BEGIN(p, a);
+	char scope[64];
+	struct trace t;
+
+	carry_reply(p, &a, 1);
+	carry_approved(p, &a, "anna");
+	scope_of(&a, scope);
+	(void)usleep(100000);
+	trace_begin(&t, p->engine, TRACE_SECOND);
+	contain(p, scope);
+	for (int i = 0; i < 1000 && !trace_killed(&t); i++)
+		(void)usleep(5000);
+	assert_true(trace_killed(&t));
+	trace_end(&t);
+	trace_free(&t);
+	carry_restart(p, true);
+	contain_told(p, scope);
+	/* Approved still, and asked about: contained. */
+	revoked(p, &a.proposal);
+	assert_int_equal(carry_state(p, &a), PROPOSAL_STATE_REVOKED);
+	ASK(p, PROPOSAL_GET, proposal_get, {.caller = as_root, .proposal = a.proposal});
+	ANSWER(p, PROPOSAL_ROW, proposal_row, row);
+	assert_int_equal(row.denial, DENIAL_CONTAINED);
+	play_want_silence(p, p->broker, 100);
+	release(p, scope);
+	release_asked(p, DENIAL_NONE);
+	ANSWER(p, CONTAINMENT_ROW, containment_row, released);
+	assert_int_equal(released.grants_revoked, 1);
+}
+
 /* ---- release ---- */
 
 static void
@@ -506,6 +544,58 @@ test_H1_approved_expires(void **state)
 	assert_int_equal(play_events(p, "execution.dispatching"), 0);
 }
 
+/* H1: dispatching in the copy, and the broker never got it: it is shut out, and that is the proof. */
+static void
+test_H1_never_seen(void **state)
+{
+	BEGIN(p, a);
+	struct msg_broker_ready m = ready_with(p, 100000, 7);
+
+	carry_dispatch(p, &a, 1);
+	carry_edge(p, &m);
+	carry_decided(p, &a, PROPOSAL_STATE_UNKNOWN);
+	epoch_asked(p, 8);
+	WANT(p, p->broker, LOOKUP_ASK, lookup_ask, look);
+	a.execute_tag = p->in.tag;
+	carry_executed(p, &a, ATTEMPT_UNSEEN);
+	WANT(p, p->broker, EXECUTION_ASK, execution_ask, ask);
+	a.execute_tag = p->in.tag;
+	carry_executed(p, &a, ATTEMPT_UNSEEN);
+	while (carry_state(p, &a) == PROPOSAL_STATE_UNKNOWN)
+		(void)usleep(2000);
+	assert_int_equal(carry_state(p, &a), PROPOSAL_STATE_FAILED);
+	assert_int_equal(carry_row(p, &a).sends, 0);
+	release(p, "host");
+	release_asked(p, DENIAL_NONE);
+	ANSWER(p, CONTAINMENT_ROW, containment_row, released);
+}
+
+/* H2: the ledger of the broker is an older one: that it does not have something proves nothing any more. */
+static void
+test_H2_ledger_restored(void **state)
+{
+	BEGIN(p, a);
+	struct msg_broker_ready m = ready_with(p, 0, 7);
+
+	carry_broker(p, &m);
+	carry_dispatch(p, &a, 1);
+	m.ledger_entries = 8;
+	carry_edge(p, &m);
+	carry_decided(p, &a, PROPOSAL_STATE_UNKNOWN);
+	epoch_asked(p, 8);
+	WANT(p, p->broker, LOOKUP_ASK, lookup_ask, look);
+	a.execute_tag = p->in.tag;
+	carry_executed(p, &a, ATTEMPT_UNSEEN);
+	WANT(p, p->broker, EXECUTION_ASK, execution_ask, ask);
+	a.execute_tag = p->in.tag;
+	carry_executed(p, &a, ATTEMPT_UNSEEN);
+	while (!carry_row(p, &a).incident)
+		(void)usleep(2000);
+	assert_int_equal(carry_state(p, &a), PROPOSAL_STATE_UNKNOWN);
+	release(p, "host");
+	denied(p, DENIAL_RELEASE_BLOCKED);
+}
+
 /* H2: another epoch than the one that the store knows, and nobody here asked for it. */
 static void
 test_H2_another_epoch(void **state)
@@ -529,10 +619,13 @@ main(void)
 		TEST(wider),
 		TEST(who),
 		TEST(H7_restart),
+		TEST(killed_within),
 		TEST(release),
 		TEST(release_of_another),
 		TEST(H1_store_restored),
 		TEST(H1_approved_expires),
+		TEST(H1_never_seen),
+		TEST(H2_ledger_restored),
 		TEST(H2_another_epoch),
 	};
 

@@ -251,6 +251,49 @@ test_F6_settled(void **state)
 	play_want_silence(p, p->broker, 1500);
 }
 
+/* The ledger has a settlement that was not recorded here: whoever settles again gets what the ledger says. */
+static void
+test_F6_settled_and_not_recorded(void **state)
+{
+	BEGIN(p, a);
+
+	unknown(p, &a, 1);
+	looked_up_once(p, &a);
+	settle(p, &a, &a.execution, true);
+	settle_asked(p, &a, DENIAL_STATE);
+	WANT(p, p->broker, EXECUTION_ASK, execution_ask, m);
+	a.execute_tag = p->in.tag;
+	carry_executed(p, &a, ATTEMPT_SUCCEEDED);
+	ANSWER(p, EXECUTION_ROW, execution_row, row);
+	assert_int_equal(row.state, EXECUTION_STATE_SUCCEEDED);
+}
+
+static void
+unseen(struct play *p, struct carry *a)
+{
+	a->execute_tag = p->in.tag;
+	carry_executed(p, a, ATTEMPT_UNSEEN);
+}
+
+/* G12: it was spent, and the ledger does not have it any more: that is no proof that it was not sent, but an incident. */
+static void
+test_G12_the_ledger_forgot(void **state)
+{
+	BEGIN(p, a);
+
+	unknown(p, &a, 1);
+	ask(p, &a);
+	looked_up(p, &a);
+	unseen(p, &a);
+	WANT(p, p->broker, EXECUTION_ASK, execution_ask, m);
+	unseen(p, &a);
+	ANSWER(p, EXECUTION_ROW, execution_row, row);
+	assert_int_equal(row.state, EXECUTION_STATE_UNKNOWN);
+	assert_true(row.incident);
+	(void)play_audit(p, &a.task);
+	assert_int_equal(play_events(p, "incident"), 1);
+}
+
 /* Money: what a person says was not done is free again, what was done is used. */
 static void
 test_money(void **state)
@@ -443,6 +486,8 @@ main(void)
 		TEST(F6_killed_while_it_looks_up),
 		TEST(broker_lost),
 		TEST(F6_settled),
+		TEST(F6_settled_and_not_recorded),
+		TEST(G12_the_ledger_forgot),
 		TEST(money),
 		TEST(F8_revoked_after_dispatch),
 		TEST(F8_revoked_in_time),
