@@ -5,6 +5,7 @@
 #include "engine/begin.h"
 #include "engine/contain.h"
 #include "engine/expiry.h"
+#include "engine/limits.h"
 #include "engine/propose.h"
 #include "lib/action/check.h"
 #include "lib/base/clock.h"
@@ -318,6 +319,22 @@ read_decision(struct deciding *d, const struct proposal *p, struct err *err)
 	return 0;
 }
 
+/* So that what waits for a broker that is slow stays small. */
+static int
+check_room(const struct engine *e, struct err *err)
+{
+	unsigned n = 0;
+
+	list_each (w, &e->broker.waits, struct broker_wait, link)
+		n += w->expected == MSG_DECISION_IS;
+	if (e->stopping)
+		return REFUSE(err, UNAVAILABLE, "the host is stopping; nothing is decided now");
+	if (n >= LIMIT_DECISIONS)
+		return REFUSE(err, UNAVAILABLE,
+			"as many decisions are being checked as may be at the same time");
+	return 0;
+}
+
 static int
 deciding_new(struct engine *e, struct reply to, const struct msg_proposal_decide *m,
 	struct deciding **ret, struct err *err)
@@ -351,8 +368,8 @@ on_proposal_decide(
 	int r = deciding_new(e, to, m, &d, err);
 
 	proposal_init(&p, e);
-	if (r == 0 && e->stopping)
-		r = REFUSE(err, UNAVAILABLE, "the host is stopping; nothing is decided now");
+	if (r == 0)
+		r = check_room(e, err);
 	if (r == 0)
 		r = caller_find(e, &m->caller, &d->who, err);
 	if (r == 0)

@@ -285,12 +285,25 @@ check_budgets(struct asking *a, struct err *err)
 	return over_budget(r, err);
 }
 
+/* Nobody's proposals may take the room that others, executions and decisions need. */
 static int
 check_broker(struct asking *a, struct err *err)
 {
+	unsigned all = 0, tenant = 0;
+
 	if (a->engine->stopping || !broker_there(a->engine))
 		return DENY(
 			err, BROKER_UNAVAILABLE, "%s", denial_sentence(DENIAL_BROKER_UNAVAILABLE));
+	list_each (w, &a->engine->broker.waits, struct broker_wait, link)
+		if (w->expected == MSG_VERIFIED || w->expected == MSG_READ_DONE) {
+			const struct asked *other = container_of(w, struct asked, wait);
+
+			all++;
+			tenant += strcmp(other->tenant, a->task.tenant) == 0;
+		}
+	if (all >= LIMIT_CHECKS || tenant >= LIMIT_CHECKS_PER_TENANT)
+		return DENY(err, BROKER_UNAVAILABLE,
+			"as many proposals are being checked as may be at the same time");
 	return 0;
 }
 

@@ -338,6 +338,21 @@ test_broker_lost(void **state)
 }
 
 static void
+test_only_so_many_decisions_wait(void **state)
+{
+	struct acts *a = *state;
+	struct id id = acts_pending(a, "48221", 4200);
+
+	for (int i = 0; i < 16; i++) {
+		acts_decide(a, &id, "anna", true);
+		(void)acts_decision(a);
+	}
+	acts_decide(a, &id, "anna", true);
+	play_refused(&a->p, ERROR_UNAVAILABLE);
+	silence(a);
+}
+
+static void
 test_restart_while_deciding(void **state)
 {
 	struct acts *a = *state;
@@ -458,6 +473,7 @@ main(void)
 		T(test_quorum),
 		T(test_the_brokers_quorum_holds_too),
 		T(test_broker_lost),
+		T(test_only_so_many_decisions_wait),
 		T(test_restart_while_deciding),
 		T(C6_what_nobody_decided_in_time_expires),
 		T(A16_an_operation_that_changed_supersedes_its_proposals),

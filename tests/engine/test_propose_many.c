@@ -117,6 +117,61 @@ H13_a_hundred_that_race_pass_no_budget(void **state)
 	assert_int_equal(row.used, 100);
 }
 
+static void
+create(struct acts *a, const char *task, unsigned order)
+{
+	char text[256];
+
+	(void)snprintf(text, sizeof(text),
+		"{\"arguments\":{\"cents\":1,\"order_id\":\"%u\"},\"note\":\"\",\"operation\":"
+		"\"refund\"}",
+		order);
+	ASK(&a->p, PROPOSAL_CREATE, proposal_create,
+		{.caller = as_root, .task = view_str(task), .proposal = view_str(text)});
+}
+
+static void
+no_room(struct acts *a)
+{
+	ANSWER(&a->p, REFUSED, refused, m);
+	assert_int_equal(m.denial, DENIAL_BROKER_UNAVAILABLE);
+}
+
+/* A tenant that proposes much leaves room at the broker for the others, and all leave room for what was approved. */
+static void
+test_room_at_the_broker(void **state)
+{
+	struct acts *a = *state;
+	const char *tenants[] = {"other", "third"};
+	char task[ID_TEXT];
+
+	(void)acts_grant(a, "refund", NULL, 100);
+	for (unsigned i = 0; i < 16; i++) {
+		create(a, a->task_text, i);
+		play_want(&a->p, a->p.broker, MSG_VERIFY_ASK);
+	}
+	create(a, a->task_text, 16);
+	no_room(a);
+	for (unsigned t = 0; t < 2; t++) {
+		struct id id = play_task(&a->p, tenants[t]);
+
+		id_text(&id, ID_TASK, task);
+		ASK(&a->p, GRANT_ISSUE, grant_issue,
+			{.caller = as_root,
+				.task = view_str(task),
+				.operation = view_str("refund"),
+				.uses = 100,
+				.ttl_ms = 60000});
+		play_want(&a->p, a->p.api, MSG_GRANT_ROW);
+		for (unsigned i = 0; t == 0 && i < 16; i++) {
+			create(a, task, i);
+			play_want(&a->p, a->p.broker, MSG_VERIFY_ASK);
+		}
+	}
+	create(a, task, 0); /* the third tenant has none there, but all together have 32 */
+	no_room(a);
+}
+
 /* Whatever becomes of them, they are counted; a sandbox that goes on asking writes no record more. */
 static void
 test_budget_of_proposals(void **state)
@@ -348,6 +403,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		O(D12_only_so_many_wait_for_a_person),
 		O(H13_a_hundred_that_race_pass_no_budget),
+		T(test_room_at_the_broker),
 		O(test_budget_of_proposals),
 		T(test_too_many_open_end_the_relay),
 		T(G19_the_same_again_is_the_earlier_one),
