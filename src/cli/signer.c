@@ -124,6 +124,11 @@ choose(struct choice *c, struct signer *s, struct err *err)
 		return err_set(err, -EINVAL,
 			"ssh-agent has %zu keys that could sign; say which one with --key FILE.pub",
 			n);
+	if (c->has_trust) {
+		const struct approver *a = approvers_find(&c->trust.now, found->blob);
+
+		s->verify_required = a != NULL && a->verify_required;
+	}
 	buf_init(&s->key, SSHKEY_BYTES_MAX);
 	buf_add_view(&s->key, found->blob);
 	sshkey_fingerprint(found->blob, s->fingerprint);
@@ -187,7 +192,7 @@ signer_sign(struct signer *s, struct view record, struct buf *signature, struct 
 		return err_set(err, -EBADMSG, "the signature of ssh-agent is too long");
 	r = sshsig_read(buf_view(&blob), &made, err);
 	if (r == 0)
-		r = sshsig_verify(&made, record, SSHSIG_NAMESPACE, false, err);
+		r = sshsig_verify(&made, record, SSHSIG_NAMESPACE, s->verify_required, err);
 	if (r < 0)
 		return err_context(err, "ssh-agent");
 	buf_add_view(signature, buf_view(&blob));

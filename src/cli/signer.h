@@ -16,6 +16,7 @@ struct signer {
 	struct buf key;                   /* owned: the public key */
 	char name[APPROVER_NAME_MAX + 1]; /* `approver` of the record */
 	char fingerprint[SSHKEY_FINGERPRINT];
+	bool verify_required; /* as the file says */
 };
 
 /*

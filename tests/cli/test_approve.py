@@ -22,6 +22,9 @@ import pytest
 from fake import BINARY, TASK, Fake, Handler, Seen
 
 PROPOSAL = "pr_0123456789abcdef"
+# A hardware key in software (tests/unit/approval/fido_provider.c), and what it says of its owner: 1 touched, 4 verified.
+FIDO = Path(os.environ["DEMILUNE_BUILD"]).resolve() / "tests/unit/approval/libfido_provider.so"
+FIDO_FLAGS = FIDO.parent / "fido-flags"
 EVIL = "\x1b[2J\x1b]0;owned\x07\u202etxt\nurl: https://elsewhere.example/"
 PROVIDER = {"account": "acct_1", "capability": {}, "environment": "production", "name": "shop",
             "origin": {"host": "pay.example", "port": 443, "tls": True}, "response_max": 65536, "timeout_ms": 1000}
@@ -77,6 +80,12 @@ class Agent:
     def env(self) -> dict[str, str]:
         return {"SSH_AUTH_SOCK": self.socket}
 
+    def hardware_key(self, name: str) -> str:
+        path = self.at / name
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519-sk", "-w", FIDO, "-N", "", "-C", name, "-f", path], check=True)
+        self.ssh_add("-S", str(FIDO), str(path))
+        return f"{path}.pub"
+
     def key(self, name: str, kind: str = "ed25519", add: bool = True) -> str:
         path = self.at / name
         subprocess.run(["ssh-keygen", "-q", "-t", kind, "-N", "", "-C", f"{name}@test", "-f", path], check=True)
@@ -104,7 +113,7 @@ class Agent:
 @pytest.fixture
 def agent(tmp_path: Path) -> Iterator[Agent]:
     agent = Agent(tmp_path, str(tmp_path / "agent.sock"))
-    with subprocess.Popen(["ssh-agent", "-D", "-a", agent.socket], stdout=subprocess.DEVNULL) as child:
+    with subprocess.Popen(["ssh-agent", "-D", "-a", agent.socket, "-P", str(FIDO)], stdout=subprocess.DEVNULL) as child:
         limit = time.monotonic() + 10
         while not Path(agent.socket).exists() and time.monotonic() < limit:
             time.sleep(0.01)
@@ -322,6 +331,28 @@ def test_kinds_of_keys(agent: Agent, fake: Fake, kind: str) -> None:
     agent.enrol(fake, "anna", key, "--may", "refund")
     serve(fake, record())
     approve(fake, agent)
+    body = fake.asked("POST", f"/v1/proposals/{PROPOSAL}/decision").json()
+    assert ssh_keygen_verifies(agent, key, base64.b64decode(body["decision"]), base64.b64decode(body["signature"]))
+
+
+@pytest.fixture
+def device() -> Iterator[Path]:
+    yield FIDO_FLAGS
+    FIDO_FLAGS.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize(("flags", "required", "says"), [
+    ("1", False, None), ("5", False, None), ("5", True, None), ("0", False, b"nobody touched"), ("4", False, b"nobody touched"),
+    ("1", True, b"did not verify its owner"), ("4", True, b"nobody touched")])
+def test_hardware_keys(agent: Agent, fake: Fake, device: Path, flags: str, required: bool, says: bytes | None) -> None:
+    key = agent.hardware_key("anna")
+    agent.enrol(fake, "anna", key, "--may", "refund", *(["--verify-required"] if required else []))
+    serve(fake, record())
+    device.write_text(flags)
+    done = approve(fake, agent, code=0 if says is None else 1)
+    if says is not None:
+        assert says in done.stderr and not posted(fake)
+        return
     body = fake.asked("POST", f"/v1/proposals/{PROPOSAL}/decision").json()
     assert ssh_keygen_verifies(agent, key, base64.b64decode(body["decision"]), base64.b64decode(body["signature"]))
 
