@@ -193,6 +193,22 @@ def test_G19_the_same_proposal_again_has_the_earlier_answer(host: Host) -> None:
     assert again["id"] == row["id"] and again["duplicate"] is True
 
 
+def test_D3_eight_approvals_at_once_are_one_effect(host: Host) -> None:
+    task, before = host.task(), len(host.effects())
+    host.grant(task)
+    row = host.pending(task)
+    command = [str(BINARY), "approve", row["id"], "--yes", "--trust", str(host.home / "trust")]
+    racing = [subprocess.Popen(command, env=host.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+              for _ in range(8)]
+    ends = [(one.communicate(timeout=60), one.returncode) for one in racing]
+    assert sum(code == 0 for _, code in ends) >= 1
+    for (_, said), code in ends:
+        assert code == 0 or b"deci" in said, (code, said)  # "already decided by", "waits for no decision"
+    assert len(host.effects()) == before + 1
+    assert host.ask("GET", f"/v1/proposals/{row['id']}").json["state"] == "succeeded"
+    assert len(host.json("execution", "list", task)) == 1
+
+
 def undecided(host: Host, row: dict[str, Any], before: int) -> bool:
     now = host.ask("GET", f"/v1/proposals/{row['id']}").expect(200).json
     return bool(now["state"] == "pending" and now["decisions"] == [] and len(host.effects()) == before)
