@@ -2,6 +2,8 @@
 /* What who asked for an action is told; see propose.h. The sentences of a denial are for a model: what, why, and to stop. */
 #include "engine/propose.h"
 
+#include "lib/action/check.h"
+#include "lib/action/condition.h"
 #include "lib/action/request.h"
 #include "lib/base/log.h"
 
@@ -64,12 +66,32 @@ relay_of(const struct asker *a)
 	return s->relay;
 }
 
+/*
+ * The sentence without what systems outside say: a hostile program asks for anything, also for orders of other tenants, only to hear about
+ * them. Which condition failed is in the catalogue and may be heard; values are for people (the row, the audit).
+ */
+static struct view
+sentence(enum denial d, const struct err *why)
+{
+	struct view text = view_str(why->text);
+
+	if (why->code >= -DENIAL_BASE)
+		return view_str("the host cannot record this at the moment");
+	if (d == DENIAL_VERIFY_FAILED || d == DENIAL_GRANT_CONDITION)
+		text = condition_failed(text);
+	if (d == DENIAL_VERIFY_UNAVAILABLE || d == DENIAL_PROVIDER_ANSWER ||
+		d == DENIAL_DIAL_REFUSED || text.n == 0)
+		return view_str(denial_sentence(d));
+	return text;
+}
+
 void
 asker_denied(const struct asker *a, const struct id *proposal, const struct err *why)
 {
 	static const struct id none;
 	enum denial d = denial_of(why);
 	struct ipc_peer *relay;
+	struct view said;
 	char text[513];
 
 	if (id_is_zero(&a->sandbox)) {
@@ -78,9 +100,8 @@ asker_denied(const struct asker *a, const struct id *proposal, const struct err 
 	}
 	if (why->code >= -DENIAL_BASE)
 		log_line("a proposal failed: %s", why->text);
-	(void)snprintf(text, sizeof(text), "%s. %s",
-		why->code < -DENIAL_BASE ? why->text : "the host cannot record this at the moment",
-		advice(d));
+	said = sentence(d, why);
+	(void)snprintf(text, sizeof(text), "%.*s. %s", VIEW_ARGS(said), advice(d));
 	relay = relay_of(a);
 	if (relay != NULL)
 		IPC_SEND(relay, a->tag, PROPOSED, proposed,

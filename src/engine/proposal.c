@@ -199,6 +199,19 @@ is_final(enum proposal_state state)
 	       state == PROPOSAL_STATE_MANUAL;
 }
 
+/*
+ * Nothing was begun, so its use of the grant comes back: else forged proposals eat up what a person gave for one good one. The budget of
+ * proposals bounds how often. A failed one was begun; it stays used.
+ */
+static int
+grant_give_back(struct proposal *p, struct err *err)
+{
+	auto_query struct query q = query_of(p->engine->store, Q_GRANT_GIVE_BACK);
+
+	arg_id(&q, &p->grant);
+	return query_run(&q, err);
+}
+
 int
 proposal_step(struct proposal *p, enum proposal_event event, struct err *err)
 {
@@ -231,7 +244,7 @@ proposal_step(struct proposal *p, enum proposal_event event, struct err *err)
 	if (r < 0)
 		return r;
 	p->state = after;
-	return 0;
+	return is_nothing(after) && after != PROPOSAL_STATE_FAILED ? grant_give_back(p, err) : 0;
 }
 
 void

@@ -24,6 +24,9 @@ FROM grant_ WHERE task = ? ORDER BY seq DESC LIMIT ?;
 -- GRANT_USE: once more
 UPDATE grant_ SET used = used + 1 WHERE id = ?;
 
+-- GRANT_GIVE_BACK: what it was used for came to nothing before anything was begun
+UPDATE grant_ SET used = used - 1 WHERE id = ? AND used > 0;
+
 -- PROPOSAL_INSERT: a new one
 INSERT INTO proposal (id, task, tenant, sandbox, operation, version, effect, state, request, grant_, actor, requester, arguments,
 	defaulted, provenance, note, amount, currency, quorum, created_ms)

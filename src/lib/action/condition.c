@@ -581,6 +581,8 @@ name_show(const struct operand *o, char ret[static 48])
 	show(&v, true, ret);
 }
 
+#define FAILS " does not hold"
+
 static int
 does_not_hold(const struct condition *c, const struct form_value *left, bool have_left,
 	const struct form_value *right, bool have_right, struct err *err)
@@ -592,9 +594,9 @@ does_not_hold(const struct condition *c, const struct form_value *left, bool hav
 	show(left, have_left, a);
 	show(right, have_right, b);
 	if (c->right.kind == OPERAND_LITERAL || c->right.kind == OPERAND_LIST)
-		return err_set(err, -EPERM, "%s %s %s does not hold: it is %s", name,
-			ops[c->op].sign, other, a);
-	return err_set(err, -EPERM, "%s %s %s does not hold: it is %s, and %s is %s", name,
+		return err_set(err, -EPERM, "%s %s %s" FAILS ": it is %s", name, ops[c->op].sign,
+			other, a);
+	return err_set(err, -EPERM, "%s %s %s" FAILS ": it is %s, and %s is %s", name,
 		ops[c->op].sign, other, a, other, b);
 }
 
@@ -680,4 +682,16 @@ conditions_hold_text(const struct condition_world *w, struct view where, struct 
 		where = view_skip(where, text.n + 1);
 	}
 	return 0;
+}
+
+/* Values stand behind the first FAILS; a second one is part of a value. */
+struct view
+condition_failed(struct view sentence)
+{
+	const uint8_t *fails = sentence.n == 0
+				       ? NULL
+				       : memmem(sentence.p, sentence.n, FAILS, strlen(FAILS));
+
+	return fails == NULL ? view_of(NULL, 0)
+			     : view_of(sentence.p, (size_t)(fails - sentence.p) + strlen(FAILS));
 }

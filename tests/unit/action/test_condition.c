@@ -231,6 +231,22 @@ all_of_them_hold_or_it_does_not(void **state)
 	assert_int_equal(conditions_hold_text(&w, view_of("\0", 1), &err), -EINVAL);
 }
 
+/* What a hostile program may hear: which, and nothing behind it. */
+static void
+a_failed_one_is_named_without_its_values(void **state)
+{
+	struct condition_world w = world(FACTS("4201", "\"paid\"", "\"x does not hold\""));
+	struct err err;
+	struct view name;
+
+	(void)state;
+	assert_int_equal(conditions_hold(&w, &err), -EPERM);
+	name = condition_failed(view_str(err.text));
+	assert_true(view_is(name, "order.tenant == tenant does not hold"));
+	assert_int_equal(condition_failed(view_str("the provider answered 503")).n, 0);
+	assert_int_equal(condition_failed(view_of(NULL, 0)).n, 0);
+}
+
 static void
 counts_are_bounded(void **state)
 {
@@ -286,6 +302,7 @@ main(void)
 		cmocka_unit_test(an_operation_without_conditions_has_none),
 		cmocka_unit_test(a_grant_s_conditions_as_text),
 		cmocka_unit_test(all_of_them_hold_or_it_does_not),
+		cmocka_unit_test(a_failed_one_is_named_without_its_values),
 		cmocka_unit_test(counts_are_bounded),
 		cmocka_unit_test(every_change_of_a_byte_is_refused_or_told),
 	};
