@@ -3,7 +3,7 @@
 #include "engine/expiry.h"
 
 #include "engine/budgets.h"
-#include "engine/limits.h"
+#include "engine/propose.h"
 #include "lib/action/check.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -47,6 +47,33 @@ expiry_step(struct proposal *p, enum denial denial, struct err *err)
 	return step(p, PROPOSAL_EXPIRE, denial, denial_sentence(denial), "proposal.expired", err);
 }
 
+/* Is the broker asked about it? If not, its end could not be recorded when it came. */
+static bool
+is_checked(struct engine *e, const struct id *id)
+{
+	list_each (w, &e->broker.waits, struct broker_wait, link)
+		if (w->expected == MSG_VERIFIED &&
+			id_eq(&container_of(w, struct asked, wait)->proposal, id))
+			return true;
+	return false;
+}
+
+/* What the broker did for it is not known any more: all that was reserved. */
+static int
+give_up(struct proposal *p, struct err *err)
+{
+	const struct operation *op = catalogue_find(&p->engine->catalogue, view_str(p->operation));
+	const struct budget_of of = {
+		.task = p->task, .tenant = p->tenant, .day = budget_day(p->created_ms)};
+	int r = step(p, PROPOSAL_DENY, DENIAL_AUDIT_UNAVAILABLE,
+		denial_sentence(DENIAL_AUDIT_UNAVAILABLE), "proposal.denied", err);
+
+	if (r == 0 && op != NULL && op->verify.n != 0)
+		r = budget_call_settle(p->engine, &of, op->verify_provider.response_max, 1,
+			op->verify_provider.response_max, err);
+	return r;
+}
+
 /* One transaction for each: it is looked at again after the lock. */
 static int
 expire(struct engine *e, const struct id *id, struct err *err)
@@ -65,9 +92,8 @@ expire(struct engine *e, const struct id *id, struct err *err)
 		r = expiry_step(&p, DENIAL_DECIDE_EXPIRED, err);
 	else if (p.state == PROPOSAL_STATE_APPROVED && now >= p.dispatch_by_ms)
 		r = expiry_step(&p, DENIAL_DISPATCH_EXPIRED, err);
-	else if (p.state == PROPOSAL_STATE_PROPOSED)
-		r = step(&p, PROPOSAL_DENY, DENIAL_AUDIT_UNAVAILABLE,
-			denial_sentence(DENIAL_AUDIT_UNAVAILABLE), "proposal.denied", err);
+	else if (p.state == PROPOSAL_STATE_PROPOSED && !is_checked(e, id))
+		r = give_up(&p, err);
 	else
 		return 0;
 	return r == 0 ? tx_commit(&tx, err) : r;
@@ -88,11 +114,8 @@ static int
 due(struct engine *e, struct id ret[static BATCH], struct err *err)
 {
 	auto_query struct query q = query_of(e->store, Q_PROPOSAL_DUE);
-	uint64_t now = clock_real_ms();
 
-	arg_u64(&q, now);
-	/* One whose end could not be recorded: its question was over long ago. */
-	arg_u64(&q, now < 2 * LIMIT_BROKER_MS ? 0 : now - 2 * LIMIT_BROKER_MS);
+	arg_u64(&q, clock_real_ms());
 	return take_ids(&q, ret, err);
 }
 

@@ -3,7 +3,7 @@
  * Nothing can be written any more: nothing new begins, what must end ends, and when there is room again
  * every end is recorded and answered, once. The disk is a small one of the test's own mount namespace.
  */
-#include "play.h"
+#include "acts.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -173,6 +173,70 @@ test_not_ready(void **state)
 	(void)close(relay);
 }
 
+static struct acts acts;
+
+static int
+setup_acts(void **state)
+{
+	acts_open(&acts);
+	acts_start(&acts);
+	(void)acts_grant(&acts, "refund", NULL, 20);
+	*state = &acts;
+	return 0;
+}
+
+static int
+teardown_acts(void **state)
+{
+	acts_close(*state);
+	return 0;
+}
+
+/* What cannot be recorded is not done: not asked, not shown, not decided, not sent; and when there is room again it goes on. */
+static void
+F12_on_a_full_disk_nothing_is_proposed_or_decided(void **state)
+{
+	struct acts *a = *state;
+	struct play *p = &a->p;
+	struct id id = acts_pending(a, "1", 1), checked;
+	uint64_t verify, decision;
+
+	acts_ask(a, 5, "refund", "{\"cents\":1,\"order_id\":\"2\"}");
+	{
+		WANT(p, p->broker, VERIFY_ASK, verify_ask, m);
+		checked = m.proposal;
+		verify = p->in.tag;
+	}
+	acts_decide(a, &id, "anna", true);
+	decision = acts_decision(a);
+	disk(p, true);
+	acts_ask(a, 6, "refund", "{\"cents\":1,\"order_id\":\"3\"}");
+	acts_denied(a, 6, DENIAL_AUDIT_UNAVAILABLE);
+	acts_verified(a, verify, DENIAL_NONE, FACTS_GOOD);
+	acts_denied(a, 5, DENIAL_AUDIT_UNAVAILABLE);
+	acts_decided(a, decision, DENIAL_NONE, "anna", 1);
+	{
+		ANSWER(p, REFUSED, refused, m);
+		assert_int_equal(m.error, ERROR_UNAVAILABLE);
+	}
+	play_want_silence(p, p->broker, 100);
+	assert_int_equal(acts_state(a, &id), PROPOSAL_STATE_PENDING);
+	assert_int_equal(acts_state(a, &checked), PROPOSAL_STATE_PROPOSED);
+	disk(p, false);
+	for (int i = 0; acts_state(a, &checked) != PROPOSAL_STATE_DENIED; i++) {
+		assert_true(i < 300);
+		(void)usleep(20000);
+	}
+	assert_int_equal(acts_budget(a, false, COUNTER_BROKER_CALLS, "").reserved, 0);
+	(void)acts_pending(a, "2", 1); /* it may be asked again */
+	acts_decide(a, &id, "anna", true);
+	acts_decided(a, acts_decision(a), DENIAL_NONE, "anna", 1);
+	acts_executed(a, acts_execute(a), ATTEMPT_SUCCEEDED);
+	ANSWER(p, PROPOSAL_ROW, proposal_row, row);
+	assert_int_equal(row.state, PROPOSAL_STATE_SUCCEEDED);
+	(void)play_audit(p, &a->task);
+}
+
 int
 main(void)
 {
@@ -188,6 +252,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_full, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_not_ready, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_freeze, setup, teardown),
+		cmocka_unit_test_setup_teardown(F12_on_a_full_disk_nothing_is_proposed_or_decided,
+			setup_acts, teardown_acts),
 	};
 
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);

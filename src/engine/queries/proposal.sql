@@ -54,10 +54,10 @@ SELECT count(*) FROM proposal WHERE task = ? AND state IN ('proposed', 'pending'
 SELECT EXISTS (SELECT 1 FROM proposal WHERE state = 'pending') OR EXISTS (SELECT 1 FROM proposal WHERE state = 'approved')
 	OR EXISTS (SELECT 1 FROM proposal WHERE state = 'proposed');
 
--- PROPOSAL_DUE: those whose time is over at ?1, and those that were proposed before ?2
+-- PROPOSAL_DUE: those whose time is over at ?1, and those that are being checked
 SELECT id FROM proposal WHERE state = 'pending' AND decide_by_ms <= ?1
 UNION ALL SELECT id FROM proposal WHERE state = 'approved' AND dispatch_by_ms <= ?1
-UNION ALL SELECT id FROM proposal WHERE state = 'proposed' AND created_ms <= ?2
+UNION ALL SELECT id FROM proposal WHERE state = 'proposed'
 LIMIT 64;
 
 -- PROPOSAL_IN: the next in a state after a number

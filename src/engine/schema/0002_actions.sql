@@ -72,7 +72,7 @@ CREATE INDEX proposal_open ON proposal (task) WHERE state IN ('proposed', 'pendi
 CREATE INDEX proposal_pending ON proposal (tenant, seq) WHERE state = 'pending';
 CREATE INDEX proposal_decide ON proposal (decide_by_ms) WHERE state = 'pending';
 CREATE INDEX proposal_dispatch ON proposal (dispatch_by_ms) WHERE state = 'approved';
-CREATE INDEX proposal_checked ON proposal (created_ms) WHERE state = 'proposed';
+CREATE INDEX proposal_checked ON proposal (seq) WHERE state = 'proposed';
 CREATE UNIQUE INDEX proposal_once ON proposal (request) WHERE void = 0;
 
 -- What a person signed, as the broker confirmed it. decision and signature are sent to the broker again when it is dispatched.
