@@ -245,7 +245,8 @@ on_lost(struct ipc_peer *peer, const struct err *why)
 	struct supervisor *sv = peer->owner;
 
 	log_line("the engine is lost: %s", why->text);
-	child_kill(&sv->members[MEMBER_ENGINE].child); /* its end is noticed, and starts the next one */
+	child_kill(&sv->members[MEMBER_ENGINE]
+			    .child); /* its end is noticed, and starts the next one */
 	serve_engine_lost(sv);
 }
 

@@ -414,6 +414,36 @@ test_hangup(void **state)
 	assert_int_equal(rig_stop(&rig), 0);
 }
 
+/* One that does not end when it is told to is killed, and the others do not wait for it. */
+static void
+test_hangup_of_a_deaf_one(void **state)
+{
+	uint64_t began;
+	pid_t broker;
+
+	(void)state;
+	make_dir("secrets", 0755);
+	make_file("secrets/deaf", "x", 0600);
+	up();
+	broker_says(rig.broker,
+		"broker uid=%u secret=deaf:x origin=test.local/audit operations= state=own "
+		"trust=none",
+		rig.settings.broker_uid);
+	broker = pid_of_uid(rig.settings.broker_uid);
+	began = clock_mono_ms();
+	assert_int_equal(kill(rig.pid, SIGHUP), 0);
+	rig_engine_accept(&rig);
+	rig_greeting(&rig, &greeting);
+	assert_true(clock_mono_ms() - began < 4000);
+	assert_true(process_lives(broker));
+	while (process_lives(broker) && clock_mono_ms() - began < 10000)
+		pause_ms(10);
+	assert_false(process_lives(broker));
+	assert_true(clock_mono_ms() - began >= 4900);
+	assert_int_not_equal(pid_of_uid(rig.settings.broker_uid), broker);
+	assert_int_equal(rig_stop(&rig), 0);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -422,7 +452,8 @@ main(int argc, char **argv)
 		TEST(test_secrets_are_many), TEST(test_secrets_of_an_open_directory),
 		TEST(test_trust_and_mirrors), TEST(test_broker_killed), TEST(test_dialer_killed),
 		TEST(test_engine_killed), TEST(test_descriptors), TEST(test_catalogue),
-		TEST(test_no_catalogue), TEST(test_uids), TEST(test_hangup)};
+		TEST(test_no_catalogue), TEST(test_uids), TEST(test_hangup),
+		TEST(test_hangup_of_a_deaf_one)};
 
 	if (geteuid() != 0)
 		return 77;
