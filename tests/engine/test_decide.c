@@ -282,9 +282,22 @@ test_quorum(void **state)
 	conflict(a, "anna has decided");
 	assert_int_equal(acts_state(a, &id), PROPOSAL_STATE_PENDING);
 	silence(a);
+	acts_restart(a); /* what anna said is on disk */
 	acts_decide(a, &id, "bert", true);
 	acts_decided(a, acts_decision(a), DENIAL_NONE, "bert", 2);
 	tag = acts_execute(a);
+	{
+		struct msg_execute m;
+		struct view left, decision, signature;
+
+		play_decoded(msg_execute_get(a->p.in.body, &m, &(struct err){0}), "EXECUTE");
+		left = m.approvals;
+		assert_int_equal(approvals_take(&left, &decision, &signature), 1);
+		assert_true(has(decision, "\"approver\":\"anna\""));
+		assert_int_equal(approvals_take(&left, &decision, &signature), 1);
+		assert_true(has(decision, "\"approver\":\"bert\""));
+		assert_int_equal(approvals_take(&left, &decision, &signature), 0);
+	}
 	acts_executed(a, tag, ATTEMPT_SUCCEEDED);
 	answered(a, PROPOSAL_STATE_SUCCEEDED);
 }

@@ -376,6 +376,22 @@ test_verify_denies(void **state)
 	assert_int_equal(play_events(&a->p, "proposal.pending"), 0);
 }
 
+/* Nothing is read before a reply: what its grant says about the arguments is the engine's to test. */
+static void
+test_grant_conditions_without_a_read(void **state)
+{
+	struct acts *a = *state;
+
+	(void)acts_grant(a, "reply", "recipient == \"anna@example.org\"", 5);
+	acts_ask(a, 1, "reply",
+		"{\"body\":\"b\",\"recipient\":\"bert@example.org\",\"subject\":\"s\"}");
+	acts_denied(a, 1, DENIAL_GRANT_CONDITION);
+	acts_ask(a, 2, "reply",
+		"{\"body\":\"b\",\"recipient\":\"anna@example.org\",\"subject\":\"s\"}");
+	(void)acts_proposed(a, 2, false);
+	play_want_silence(&a->p, a->p.broker, 50);
+}
+
 /* A broker that says yes to facts that say no: the engine's own check. */
 static void
 test_the_brokers_word_is_not_enough(void **state)
@@ -450,6 +466,114 @@ test_host_code(void **state)
 	ANSWER(&a->p, PROPOSAL_ROW, proposal_row, denied);
 	assert_int_equal(denied.state, PROPOSAL_STATE_DENIED);
 	assert_int_equal(denied.denial, DENIAL_VERIFY_FAILED);
+}
+
+static void
+test_operations(void **state)
+{
+	static const char *const names[] = {"note", "order_status", "refund", "reply"};
+	struct acts *a = *state;
+	struct caller any = play_token(&a->p, "other", "", 9);
+
+	ASK(&a->p, OPERATION_LIST, operation_list, {.caller = any});
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		ANSWER(&a->p, OPERATION_ROW, operation_row, row);
+		assert_true(view_is(row.name, names[i]));
+		assert_memory_equal(row.catalogue, a->p.catalogue.digest, 32);
+	}
+	{
+		ANSWER(&a->p, END, end, end);
+		assert_false(end.more);
+	}
+	ASK(&a->p, OPERATION_GET, operation_get, {.caller = any, .name = view_str("refund")});
+	{
+		const struct operation *op = catalogue_find(&a->p.catalogue, view_str("refund"));
+
+		ANSWER(&a->p, OPERATION_ROW, operation_row, row);
+		assert_true(view_eq(row.document, op->document));
+		assert_memory_equal(row.operation, op->digest, 32);
+		assert_int_equal(row.effect, EFFECT_IRREVERSIBLE);
+	}
+	ASK(&a->p, OPERATION_GET, operation_get, {.caller = any, .name = view_str("transfer")});
+	play_refused(&a->p, ERROR_NOT_FOUND);
+	ASK(&a->p, OPERATION_LIST, operation_list, {.caller = {.kind = CALLER_KIND_NONE}});
+	play_refused(&a->p, ERROR_UNAUTHORIZED);
+}
+
+/* The ids of a page, newest first; how many. */
+static unsigned
+page(struct acts *a, const struct msg_proposal_list *m, struct id ret[static 8], bool *ret_more)
+{
+	unsigned n = 0;
+
+	ASK(&a->p, PROPOSAL_LIST, proposal_list, *m);
+	for (;;) {
+		struct msg_proposal_row row;
+		struct msg_end end;
+
+		play_want_any(&a->p, a->p.api);
+		if (a->p.in.type == MSG_END) {
+			play_decoded(msg_end_get(a->p.in.body, &end, &(struct err){0}), "END");
+			*ret_more = end.more;
+			return n;
+		}
+		assert_int_equal(a->p.in.type, MSG_PROPOSAL_ROW);
+		play_decoded(msg_proposal_row_get(a->p.in.body, &row, &(struct err){0}), "ROW");
+		assert_true(n < 8);
+		ret[n++] = row.proposal;
+	}
+}
+
+static void
+test_list(void **state)
+{
+	struct acts *a = *state;
+	struct msg_proposal_list m = {.caller = as_root, .limit = 2};
+	struct id made[3], got[8];
+	bool more = false;
+	char order[4];
+
+	(void)acts_grant(a, "refund", NULL, 9);
+	for (int i = 0; i < 3; i++) {
+		(void)snprintf(order, sizeof(order), "%d", i);
+		made[i] = acts_pending(a, order, 1);
+	}
+	assert_int_equal(page(a, &m, got, &more), 2);
+	assert_true(more);
+	assert_true(id_eq(&got[0], &made[2]) && id_eq(&got[1], &made[1]));
+	m.after = got[1];
+	assert_int_equal(page(a, &m, got, &more), 1);
+	assert_false(more);
+	assert_true(id_eq(&got[0], &made[0]));
+	acts_decide(a, &made[1], "anna", false);
+	acts_decided(a, acts_decision(a), DENIAL_NONE, "anna", 1);
+	play_want(&a->p, a->p.api, MSG_PROPOSAL_ROW);
+	m = (struct msg_proposal_list){
+		.caller = as_root, .task = view_str(a->task_text), .open = true};
+	assert_int_equal(page(a, &m, got, &more), 2);
+	assert_true(id_eq(&got[0], &made[2]) && id_eq(&got[1], &made[0]));
+	m.open = false;
+	assert_int_equal(page(a, &m, got, &more), 3);
+}
+
+/* So many that can still be used, and no more. */
+static void
+test_grants_of_a_task(void **state)
+{
+	struct acts *a = *state;
+
+	for (int i = 0; i < 64; i++)
+		(void)acts_grant(a, "reply", NULL, 1);
+	ASK(&a->p, GRANT_ISSUE, grant_issue,
+		{.caller = as_root,
+			.task = view_str(a->task_text),
+			.operation = view_str("reply"),
+			.uses = 1,
+			.ttl_ms = 60000});
+	play_refused(&a->p, ERROR_QUOTA);
+	acts_ask(a, 1, "reply", "{\"body\":\"b\",\"recipient\":\"a@b.example\",\"subject\":\"s\"}");
+	(void)acts_proposed(a, 1, false); /* one is used up */
+	(void)acts_grant(a, "reply", NULL, 1);
 }
 
 /* Another tenant's token sees nothing of all this and can do nothing with it. */
@@ -599,8 +723,12 @@ main(void)
 		T(test_grant_refused),
 		T(H12_a_closed_task_proposes_nothing),
 		T(test_verify_denies),
+		T(test_grant_conditions_without_a_read),
 		T(test_the_brokers_word_is_not_enough),
 		T(test_host_code),
+		T(test_operations),
+		T(test_list),
+		T(test_grants_of_a_task),
 		T(test_other_tenants),
 		T(test_read),
 		T(test_draft),
