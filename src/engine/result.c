@@ -333,9 +333,6 @@ told(struct call *c, const struct msg_executed *m)
 	struct err err;
 	int r;
 
-	/* Not in the ledger: then it is shut out first, and only that answer counts. */
-	if (m->attempt == ATTEMPT_UNSEEN && c->kind == CALL_LOOKUP && ledger_ask(c, &err) == 0)
-		return;
 	if (!id_eq(&m->execution, &c->execution) ||
 		(m->attempt == ATTEMPT_UNSEEN && c->kind != CALL_ASK))
 		r = err_set(&err, -EPROTO, "the broker speaks of another execution");
@@ -389,7 +386,12 @@ void
 on_execution_told(struct broker_wait *w, const struct broker_answer *a)
 {
 	struct call *c = container_of(w, struct call, wait);
+	struct err err;
 
+	/* Not in the ledger: it is shut out first, and only that answer counts. */
+	if (c->kind == CALL_LOOKUP && !a->lost && a->denial == DENIAL_STATE &&
+		ledger_ask(c, &err) == 0)
+		return;
 	if (a->denial == DENIAL_NONE) {
 		told(c, &a->m.executed);
 		return;

@@ -556,8 +556,9 @@ test_H1_never_seen(void **state)
 	carry_decided(p, &a, PROPOSAL_STATE_UNKNOWN);
 	epoch_asked(p, 8);
 	WANT(p, p->broker, LOOKUP_ASK, lookup_ask, look);
-	a.execute_tag = p->in.tag;
-	carry_executed(p, &a, ATTEMPT_UNSEEN);
+	SAY_TAG(p->broker, p->in.tag, BROKER_REFUSED, broker_refused, -1,
+		{.denial = DENIAL_STATE,
+			.text = view_str("the ledger does not have this execution")});
 	WANT(p, p->broker, EXECUTION_ASK, execution_ask, ask);
 	a.execute_tag = p->in.tag;
 	carry_executed(p, &a, ATTEMPT_UNSEEN);
@@ -584,8 +585,9 @@ test_H2_ledger_restored(void **state)
 	carry_decided(p, &a, PROPOSAL_STATE_UNKNOWN);
 	epoch_asked(p, 8);
 	WANT(p, p->broker, LOOKUP_ASK, lookup_ask, look);
-	a.execute_tag = p->in.tag;
-	carry_executed(p, &a, ATTEMPT_UNSEEN);
+	SAY_TAG(p->broker, p->in.tag, BROKER_REFUSED, broker_refused, -1,
+		{.denial = DENIAL_STATE,
+			.text = view_str("the ledger does not have this execution")});
 	WANT(p, p->broker, EXECUTION_ASK, execution_ask, ask);
 	a.execute_tag = p->in.tag;
 	carry_executed(p, &a, ATTEMPT_UNSEEN);

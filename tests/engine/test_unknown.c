@@ -268,13 +268,6 @@ test_F6_settled_and_not_recorded(void **state)
 	assert_int_equal(row.state, EXECUTION_STATE_SUCCEEDED);
 }
 
-static void
-unseen(struct play *p, struct carry *a)
-{
-	a->execute_tag = p->in.tag;
-	carry_executed(p, a, ATTEMPT_UNSEEN);
-}
-
 /* G12: it was spent, and the ledger does not have it any more: that is no proof that it was not sent, but an incident. */
 static void
 test_G12_the_ledger_forgot(void **state)
@@ -284,9 +277,12 @@ test_G12_the_ledger_forgot(void **state)
 	unknown(p, &a, 1);
 	ask(p, &a);
 	looked_up(p, &a);
-	unseen(p, &a);
+	SAY_TAG(p->broker, p->in.tag, BROKER_REFUSED, broker_refused, -1,
+		{.denial = DENIAL_STATE,
+			.text = view_str("the ledger does not have this execution")});
 	WANT(p, p->broker, EXECUTION_ASK, execution_ask, m);
-	unseen(p, &a);
+	a.execute_tag = p->in.tag;
+	carry_executed(p, &a, ATTEMPT_UNSEEN);
 	ANSWER(p, EXECUTION_ROW, execution_row, row);
 	assert_int_equal(row.state, EXECUTION_STATE_UNKNOWN);
 	assert_true(row.incident);
