@@ -30,7 +30,7 @@ base64(struct view s, uint8_t *room, unsigned flags)
 		for (size_t bit = c * 6; bit < c * 6 + 6; bit++) {
 			size_t in = bit - before * 8;
 
-			bits = bits << 1 | (s.p[in / 8] >> (7 - in % 8) & 1U);
+			bits = bits << 1 | ((unsigned)s.p[in / 8] >> (7 - in % 8) & 1U);
 		}
 		room[n++] = (uint8_t)digits[bits];
 	}

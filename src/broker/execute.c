@@ -134,6 +134,7 @@ check_all(struct work *w, bool again, struct err *why)
 	check_record(&c, !again);
 	ask = check_ask(&c);
 	authority_dispatch(&ask, w->approvals, &is);
+	w->checked_ms = ask.now_ms;
 	w->dispatch_by_ms = is.dispatch_by_ms;
 	if (is.denial == DENIAL_NONE && is.quorum == 0) {
 		/* Nobody decides: the record's own times hold, one after the other. */
@@ -157,7 +158,7 @@ static int
 spend(struct work *w, struct err *err)
 {
 	struct entry e = {.kind = ENTRY_SPENT,
-		.ms = clock_real_ms(),
+		.ms = w->checked_ms,
 		.account = w->op->provider.account,
 		.epoch = w->r.epoch,
 		.execution = view_str(w->execution),
@@ -168,7 +169,6 @@ spend(struct work *w, struct err *err)
 		.tenant = w->r.tenant};
 
 	memcpy(e.record, w->digest, SHA256_BYTES);
-	w->spent_ms = e.ms;
 	return ledger_add(w->b->ledger, &e, err);
 }
 

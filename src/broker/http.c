@@ -351,6 +351,7 @@ add_headers(struct call *c)
 {
 	const struct provider *p = c->provider;
 	char line[256];
+	int n;
 	bool ok = add_header(c, "Expect:") && add_header(c, "Accept: application/json") &&
 		  add_header(c, "User-Agent: demilune");
 
@@ -361,9 +362,9 @@ add_headers(struct call *c)
 		ok = ok && add_header(c, "Content-Type:");
 	}
 	if (c->key[0] != '\0') {
-		(void)snprintf(line, sizeof(line), "%.*s: %s", VIEW_ARGS(p->capability.key_header),
+		n = snprintf(line, sizeof(line), "%.*s: %s", VIEW_ARGS(p->capability.key_header),
 			c->key);
-		ok = ok && add_header(c, line);
+		ok = ok && n > 0 && (size_t)n < sizeof(line) && add_header(c, line);
 	}
 	if (p->credential_secret.n != 0) {
 		const struct secret *s = vault_find(c->b->vault, p->credential_secret);

@@ -50,7 +50,8 @@ struct work {
 	/* EXECUTE */
 	enum execution_phase phase;
 	enum denial denial; /* of a check at the moment of sending */
-	uint64_t begun_us, first_byte_us, spent_ms, dispatch_by_ms;
+	uint64_t begun_us, first_byte_us, checked_ms,
+		dispatch_by_ms; /* checked_ms: the clock of the last checks */
 	uint32_t sends, calls;
 	uint64_t bytes_used;
 	ev_timer again;

@@ -167,8 +167,8 @@ everything_that_can_go_wrong(void)
 
 		provider_script(&play, scripts[i]);
 		action_refund(&play, &a);
-		(void)action_execute(&play, &a);
-		(void)action_lookup(&play, &a);
+		if (action_execute(&play, &a).attempt == ATTEMPT_UNKNOWN)
+			(void)action_lookup(&play, &a);
 		action_done(&a);
 	}
 }
@@ -201,6 +201,7 @@ H4_H11_the_credential_is_in_no_ledger_log_or_message(void **state)
 	assert_true(play_leaked(&play, "succeeded"));
 }
 
+#ifndef JAIL_NONE
 /* How often the text stands in memory of the broker that root can read: not in memfd_secret, where that is used. */
 static unsigned
 in_memory(const char *text, bool *ret_secretmem)
@@ -254,7 +255,6 @@ when_nothing_is_in_flight_the_credential_is_in_one_place(void **state)
 		fail_msg("%u copies of the credential in the memory of the broker", n);
 }
 
-#ifndef JAIL_NONE
 static void
 nobody_but_root_can_look_into_it(void **state)
 {
@@ -297,8 +297,8 @@ main(void)
 		COLD(without_its_roots_a_provider_gets_nothing),
 		COLD(without_its_secret_an_operation_is_denied),
 		TEST(H4_H11_the_credential_is_in_no_ledger_log_or_message),
-		TEST(when_nothing_is_in_flight_the_credential_is_in_one_place),
 #ifndef JAIL_NONE
+		TEST(when_nothing_is_in_flight_the_credential_is_in_one_place),
 		TEST(nobody_but_root_can_look_into_it),
 #endif
 	};
