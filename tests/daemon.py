@@ -401,7 +401,7 @@ class Daemon:
     def descriptors(self) -> dict[str, int]:
         """Open descriptors by role, of processes that live as long as the daemon."""
         return {name: len(os.listdir(f"/proc/{pid}/fd"))
-                for name in ("supervisor", "engine", "api") for pid in self.by_role(name)}
+                for name in ("supervisor", "engine", "api", "broker", "dialer") for pid in self.by_role(name)}
 
 
 def removed(group: Path) -> bool:
