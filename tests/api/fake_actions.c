@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Actions as the stand-in plays them. Operations: refund (waits for a decision), drops (its execution is unknown), no_grant (refused), late_denial
- * (becomes a row that is denied), twice (an earlier one is the answer). A signature that begins with "bad" does not hold. What the
+ * (becomes a row that is denied), twice (an earlier one is the answer), echo (told back and
+ * not kept). A signature that begins with "bad" does not hold. What the
  * api made of a body is told back: the record of a proposal is its canonical bytes, its text the provenance.
  */
 #include "fake_actions.h"
@@ -213,6 +214,14 @@ HANDLER(proposal_create)
 	if (strcmp(operation, "no_grant") == 0) {
 		denied(peer, in->tag, ERROR_DENIED, DENIAL_NO_GRANT,
 			"the task has no grant for this operation");
+		return 0;
+	}
+	if (strcmp(operation, "echo") == 0) {
+		IPC_SEND(peer, in->tag, PROPOSAL_ROW, proposal_row,
+			{.proposal = {{1}},
+				.task = {{1}},
+				.operation = view_str(operation),
+				.record = m->proposal});
 		return 0;
 	}
 	for (size_t i = 0; strcmp(operation, "twice") == 0 && i < nproposals; i++)
