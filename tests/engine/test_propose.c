@@ -451,9 +451,14 @@ test_host_code(void **state)
 	m.provenance = view_of("cents\0verified", 15);
 	ASK(&a->p, PROPOSAL_CREATE, proposal_create, m);
 	play_refused(&a->p, ERROR_BAD_REQUEST);
-	m.provenance = view_of("cents", 6);
-	ASK(&a->p, PROPOSAL_CREATE, proposal_create, m);
-	play_refused(&a->p, ERROR_BAD_REQUEST);
+	static const char *const pairs[] = {"cents", "cents\0", "\0ticket\0", "\0\0", "cents\0db",
+		"cents\0db\0order_id", "cents\0DB\0", "cents\0human \0"};
+	static const size_t bytes[] = {6, 7, 8, 2, 8, 18, 9, 13};
+	for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
+		m.provenance = view_of(pairs[i], bytes[i]);
+		ASK(&a->p, PROPOSAL_CREATE, proposal_create, m);
+		play_refused(&a->p, ERROR_BAD_REQUEST);
+	}
 	m.provenance = view_of("approver\0human", 15);
 	ASK(&a->p, PROPOSAL_CREATE, proposal_create, m);
 	{
@@ -681,6 +686,51 @@ test_read(void **state)
 	assert_int_equal(acts_budget(a, false, COUNTER_BROKER_BYTES, "").used, 300);
 }
 
+/* The sandbox is gone when the system of record answers, and when the person decides: the action is not its own any more. */
+static void
+test_the_sandbox_may_be_gone(void **state)
+{
+	struct acts *a = *state;
+	struct id id;
+
+	(void)acts_grant(a, "refund", NULL, 2);
+	acts_ask(a, 1, "refund", REFUND);
+	{
+		WANT(&a->p, a->p.broker, VERIFY_ASK, verify_ask, m);
+		id = m.proposal;
+	}
+	uint64_t tag = a->p.in.tag;
+	play_gone(&a->p, &a->sandbox, SANDBOX_REASON_TTL);
+	play_want_closed(&a->p, a->relay);
+	acts_verified(a, tag, DENIAL_NONE, FACTS_GOOD);
+	for (int i = 0; acts_state(a, &id) != PROPOSAL_STATE_PENDING; i++) {
+		assert_true(i < 500);
+		(void)usleep(10000);
+	}
+	acts_decide(a, &id, "anna", true);
+	acts_decided(a, acts_decision(a), DENIAL_NONE, "anna", 1);
+	acts_executed(a, acts_execute(a), ATTEMPT_SUCCEEDED);
+	ANSWER(&a->p, PROPOSAL_ROW, proposal_row, row);
+	assert_int_equal(row.state, PROPOSAL_STATE_SUCCEEDED);
+}
+
+static void
+test_draft_of_host_code(void **state)
+{
+	struct acts *a = *state;
+
+	(void)acts_grant(a, "note", NULL, 2);
+	ASK(&a->p, PROPOSAL_CREATE, proposal_create,
+		{.caller = as_root,
+			.task = view_str(a->task_text),
+			.proposal = view_str("{\"arguments\":{\"text\":\"hello\"},\"note\":\"\","
+					     "\"operation\":\"note\"}")});
+	acts_executed(a, acts_execute(a), ATTEMPT_SUCCEEDED);
+	ANSWER(&a->p, PROPOSAL_ROW, proposal_row, row);
+	assert_int_equal(row.state, PROPOSAL_STATE_SUCCEEDED);
+	assert_int_equal(row.quorum, 0);
+}
+
 /* Nobody must approve a draft: it goes at once, with no decision, and only a draft does. */
 static void
 test_draft(void **state)
@@ -731,6 +781,8 @@ main(void)
 		T(test_grants_of_a_task),
 		T(test_other_tenants),
 		T(test_read),
+		T(test_the_sandbox_may_be_gone),
+		T(test_draft_of_host_code),
 		T(test_draft),
 	};
 
