@@ -245,10 +245,11 @@ take_all(struct revocation *v, const struct id *grant, struct err *err)
 	int r = tx_begin(&tx, v->engine->store, err);
 
 	if (r == 0)
-		r = authority_take(v->engine, &v->scope, grant, &v->who, v->request_id, v->reason,
-			&taken, err);
+		r = audit_refuse(authority_take(v->engine, &v->scope, grant, &v->who, v->request_id,
+					 v->reason, &taken, err),
+			"a reason", err);
 	if (r == 0)
-		r = audit_refuse(tx_commit(&tx, err), "a reason", err);
+		r = tx_commit(&tx, err);
 	if (r < 0)
 		return r;
 	store_sync(v->engine->store);
@@ -329,7 +330,7 @@ write_revocation(struct revocation *v, struct proposal *p, struct err *err)
 	if (r == 0)
 		r = proposal_load(p, &p->id, err);
 	if (r == 0)
-		r = take_proposal(&t, p, err);
+		r = audit_refuse(take_proposal(&t, p, err), "a reason", err);
 	if (r == 0)
 		r = tx_commit(&tx, err);
 	if (r == 0)

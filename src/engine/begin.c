@@ -419,7 +419,9 @@ execution_begin(struct engine *e, const struct id *proposal, struct reply to,
 	if (r == 0 || (r == -EALREADY && wait_too(e, proposal, to)))
 		return;
 	if (r < 0 && r != -EALREADY) {
-		log_line("an approved proposal is not begun yet: %s", err.text);
+		/* Once, not at each time that it is tried. */
+		if (to.generation != 0)
+			log_line("an approved proposal is not begun yet: %s", err.text);
 		executions_again(e);
 	}
 	call_show(e, proposal, to);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests about tasks and their audit; see task.h. */
+#include "engine/contain.h"
 #include "engine/gone.h"
 #include "engine/input.h"
 #include "engine/key.h"
@@ -165,6 +166,8 @@ on_task_create(struct engine *e, struct reply to, const struct msg_task_create *
 		r = task_find(&t, &p, &made, err);
 		return r == 0 ? answer(&t, to, err) : r;
 	}
+	if (r == 0)
+		r = contain_refuse(e, t.tenant, NULL, err);
 	if (r == 0)
 		r = compose(&t, &p, m, err);
 	if (r == 0)

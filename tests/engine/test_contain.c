@@ -244,6 +244,9 @@ test_wider(void **state)
 	assert_int_equal(contained(p, 0).sandboxes_ended, 1);
 	create(p, "umbra");
 	denied(p, DENIAL_CONTAINED);
+	ASK(p, TASK_CREATE, task_create,
+		{.caller = as_root, .tenant = view_str("umbra"), .template = view_str("python")});
+	denied(p, DENIAL_CONTAINED);
 	/* Said again it is the same one, and the broker is told again. */
 	contain(p, "host");
 	contain_told(p, "host");

@@ -429,14 +429,23 @@ test_H8_a_grant_taken_back(void **state)
 	assert_int_equal(play_events(p, "proposal.revoke"), 2);
 }
 
-/* All of a task. */
+/* All of a task. A reason that no record can hold is refused, and nothing is taken. */
 static void
 test_task_taken_back(void **state)
 {
 	BEGIN(p, a);
+	char id[ID_TEXT];
 
 	carry_grant(p, &a, "refund", 5);
 	carry_reply(p, &a, 1);
+	id_text(&a.task, ID_TASK, id);
+	ASK(p, AUTHORITY_REVOKE, authority_revoke,
+		{.caller = as_root,
+			.kind = AUTHORITY_TASK,
+			.name = view_str(id),
+			.reason = view_str("\xef\xbf\xbf")});
+	play_refused(p, ERROR_BAD_REQUEST);
+	assert_int_equal(carry_state(p, &a), PROPOSAL_STATE_PENDING);
 	take_back(p, AUTHORITY_TASK, ID_TASK, &a.task);
 	ANSWER(p, DONE, done, done);
 	revoked(p, &a.proposal, false);
