@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import action
 import agent
 import host
 import make_ticket
@@ -31,6 +32,7 @@ from api import Api, ApiError
 START_SECONDS = 15
 STOP_SECONDS = 15
 SETTLE_SECONDS = 3
+RECONCILE_SECONDS = 20
 AUDIT_WIDTH = 130
 # What PID 1 of a sandbox may keep, in a user namespace that owns nothing: CAP_KILL, SETGID, SETUID, SETPCAP.
 INIT_CAPABILITIES = 0x1E0
@@ -62,14 +64,14 @@ class Sandbox:
 class Daemon:
     """The daemon that the demo starts and ends."""
 
-    def __init__(self, build: Path, state: Path, run_dir: Path, canary: str):
+    def __init__(self, build: Path, state: Path, run_dir: Path, canary: str, actions: str):
         self.socket = run_dir / "api.sock"
         self.log = state / "demo" / "daemon.log"
         self.api = Api(self.socket)
         if self.answers():
             raise Refusal(f"a daemon answers on {self.socket} (./run serve?): end it first, then play the demo")
         config = state / "demo" / "demilune.yaml"
-        config.write_text(f"state_dir: {state}\nrun_dir: {run_dir}\nlisten:\n  tcp: none\n")
+        config.write_text(f"state_dir: {state}\nrun_dir: {run_dir}\nlisten:\n  tcp: none\n{actions}")
         program = build / "src/supervisor/demilune-supervisor"
         with self.log.open("wb") as log:
             # What the daemon itself was told must not be seen by what it starts.
@@ -141,13 +143,15 @@ class Demo:
         self.canary_file.write_text(self.canary + "\n")
         host.adopt()
         self.before = host.Snapshot()
+        self.outside = action.Outside(build)
         with self.story.doing("the daemon starts"):
-            self.daemon = Daemon(build, state, run_dir, self.canary)
+            self.daemon = Daemon(build, state, run_dir, self.canary, self.outside.settings())
             try:
                 self.daemon.wait_ready()
             except BaseException:
                 self.daemon.process.kill()
                 self.daemon.process.wait()
+                self.outside.stop()
                 raise
         self.quiet = host.Snapshot()
         self.quiet_sockets = host.listening(host.descendants(os.getpid()))
@@ -202,7 +206,7 @@ class Demo:
             wrong.append("no boundary statement")
         return wrong
 
-    def run_step(self, box: Sandbox, step: agent.Step) -> None:
+    def run_step(self, box: Sandbox, step: agent.Step) -> agent.Outcome:
         body = {"cmd": step.command, "timeout_seconds": step.timeout_seconds}
         began = time.monotonic()
         answer = box.api.call("POST", f"/v1/sandboxes/{box.id}/exec", body)
@@ -216,7 +220,7 @@ class Demo:
         )
         self.ran[box.ticket].append(Ran(said.get("job", ""), outcome))
         wrong = agent.judge(step.expect, outcome)
-        if self.canary in outcome.stdout + outcome.stderr:
+        if any(secret in outcome.stdout + outcome.stderr for secret in (self.canary, action.CREDENTIAL)):
             wrong.append("a secret of the host is in the output")
         facts = f"{outcome.reason}, exit code {outcome.exit_code}, {outcome.seconds * 1000:.0f} ms"
         self.story.verdict(step.name, wrong, facts, "held" if step.stopped_by else "ok")
@@ -230,6 +234,7 @@ class Demo:
         if wrong:
             self.story.line("stdout", outcome.stdout[-2000:])
             self.story.line("stderr", outcome.stderr[-2000:])
+        return outcome
 
     def play(self, box: Sandbox, steps: list[agent.Step]) -> None:
         chapter = ""
@@ -293,6 +298,7 @@ class Demo:
         program = self.build / "src/cli/demilune"
         return subprocess.run(
             [str(program), *words, "--socket", str(self.daemon.socket)],
+            env=self.outside.person.environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -334,6 +340,7 @@ class Demo:
         self.story.chapter("The daemon ends")
         wrong = self.daemon.stop()
         self.story.verdict("daemon", wrong, "ended with 0 by SIGTERM")
+        self.outside.stop()
         parents = {p for place in self.places for g in place.cgroups for p in g.parents if p.name.startswith("demilune-")}
         deadline = time.monotonic() + SETTLE_SECONDS
         while True:
@@ -353,6 +360,8 @@ class Demo:
         story.chapter("Ticket 48221 arrives; the agent that works on it obeys whatever stands in it")
         first = self.open_ticket("48221")
         self.play(first, agent.STEPS_48221)
+        actions = Actions(self, first)
+        actions.propose()
         story.chapter("Outside of the sandbox")
         self.host_unharmed()
         story.chapter(agent.CHAPTERS["next"])
@@ -363,10 +372,114 @@ class Demo:
         story.chapter("Both sandboxes end")
         self.kill(first)
         self.kill(second)
+        actions.decide()
+        actions.lose_an_answer()
+        actions.contain()
         story.chapter(agent.CHAPTERS["again"])
         self.second_round(first)
         story.chapter("The record: demilune audit 48221")
         self.audit(first)
+
+
+class Actions:
+    """What the agent of a ticket wants to happen outside, and what a person lets happen."""
+
+    def __init__(self, demo: Demo, box: Sandbox):
+        self.demo, self.box, self.story = demo, box, demo.story
+        self.shop = demo.outside.shop
+        self.proposals: dict[str, str] = {}
+
+    def cli(self, *words: str) -> tuple[list[str], str]:
+        """What is wrong when it does not end with 0, and what it printed."""
+        ran = self.demo.cli(*words)
+        wrong = [] if ran.returncode == 0 else [f"demilune {' '.join(words)} ended with {ran.returncode}: {ran.stderr}"]
+        return wrong, ran.stdout
+
+    def signed(self, *words: str) -> tuple[list[str], str]:
+        return self.cli(*words, "--name", action.APPROVER, "--trust", str(self.demo.outside.directory / "trust"))
+
+    def proposal(self, name: str) -> dict[str, Any]:
+        return self.demo.daemon.api.call("GET", f"/v1/proposals/{self.proposals[name]}").want(200)
+
+    def execution(self, name: str) -> dict[str, Any]:
+        found = self.proposal(name)["execution"]
+        return self.demo.daemon.api.call("GET", f"/v1/executions/{found}").want(200)
+
+    def effects_wrong(self, amounts: list[int]) -> list[str]:
+        """The provider's own ledger is the judge."""
+        seen = [effect["body"]["amount"] for effect in self.shop.effects()]
+        return [] if seen == amounts else [f"the shop has refunds of {seen} cents, not {amounts}"]
+
+    def propose(self) -> None:
+        self.story.chapter(agent.CHAPTERS["act"])
+        for operation, uses in (("order_status", "3"), ("refund", "5")):
+            wrong, out = self.cli("grant", "issue", "--task", self.box.task, "--operation", operation,
+                                  "--uses", uses, "--ttl", "10m", *(["--where", "order.tenant = @tenant"] if operation == "refund" else []))
+            self.story.verdict(f"grant of {operation}", wrong, f"{out.strip()}: this task, {uses} times, 10 minutes", "ok")
+        for step in agent.STEPS_ACT:
+            outcome = self.demo.run_step(self.box, step)
+            if step.name in agent.PROPOSED:
+                self.proposals[step.name] = outcome.stdout.strip()
+        self.story.verdict("nothing happened", self.effects_wrong([]), "the shop's own ledger is empty: a proposal is data, not a call")
+
+    def decide(self) -> None:
+        self.story.chapter("A person decides; the sandbox is gone already")
+        asked = self.proposals["refund"]
+        wrong, shown = self.cli("proposal", "show", asked)
+        for line in shown.splitlines():
+            self.story.say("  | " + shorten_end(printable(line), AUDIT_WIDTH))
+        for must in ("amount: 42.00 EUR (4200)", 'fact order.tenant: "acme" (verified)'):
+            wrong += [] if must in shown else [f"does not show {must}"]
+        self.story.verdict("shown", wrong, "rendered from the exact bytes; what the model says stands apart")
+        wrong, out = self.signed("approve", asked, "--yes")
+        self.story.verdict("approved", wrong + self.effects_wrong([4200]), shorten(out.splitlines()[-1] if out else "", 80), "ok")
+        effect = (self.shop.effects() or [{}])[0]
+        key = self.execution("refund")["key"]
+        wrong = [] if effect.get("key") == key else [f"the shop saw the key {effect.get('key')}, not {key}"]
+        self.story.verdict("once", wrong, f"one POST, with the key that was signed: {key}")
+        self.forge()
+
+    def forge(self) -> None:
+        """A signed approval is good for the bytes that it names, once."""
+        used, other = self.proposal("refund"), self.proposal("another refund")
+        decision = used["decisions"][0]
+        body = {"decision": decision["decision"], "signature": decision["signature"]}
+        for name, target, shown, what in (
+            ("approved again", used, used["digest"], "the same signature a second time"),
+            ("changed body", other, other["digest"], "a signature for 4200 cents under a proposal of 4300"),
+        ):
+            answer = self.demo.daemon.api.call("POST", f"/v1/proposals/{target['id']}/decision", body | {"shown": shown})
+            said = answer.json()
+            wrong = [] if answer.status in (403, 409) else [f"answers {answer.status}: {said}"]
+            self.story.verdict(name, wrong + self.effects_wrong([4200]), what)
+            self.story.line("stopped", f"{said.get('denial', said.get('code'))}: {said.get('error', '')}")
+        wrong, _ = self.signed("reject", other["id"], "--reason", "not what the customer asked for")
+        state = self.proposal("another refund")["state"]
+        wrong += [] if state == "rejected" else [f"it is {state}"]
+        self.story.verdict("rejected", wrong, "a rejection is signed as well", "ok")
+
+    def lose_an_answer(self) -> None:
+        self.story.chapter("The provider does it, and hangs up before it answers")
+        self.shop.next_time("effect executes_then_drops\nlookup empty\nlookup empty")
+        wrong, _ = self.signed("approve", self.proposals["lost refund"], "--yes")
+        row = self.execution("lost refund")
+        wrong = [] if row["state"] == "unknown" else [f"it is {row['state']}, not unknown"]
+        self.story.verdict("unknown", wrong + self.effects_wrong([4200, 100]), "nobody claims that it failed, nobody sends it again")
+        deadline = time.monotonic() + RECONCILE_SECONDS
+        while row["state"] == "unknown" and time.monotonic() < deadline:
+            self.cli("reconcile", row["id"])
+            row = self.execution("lost refund")
+        wrong = [] if row["state"] == "succeeded" else [f"it is {row['state']}, not succeeded: {row.get('text')}"]
+        self.story.verdict("reconciled", wrong + self.effects_wrong([4200, 100]), "found at the shop under its key; never a second POST")
+
+    def contain(self) -> None:
+        self.story.chapter("Somebody pulls the brake, and a person gives authority back")
+        wrong, _ = self.cli("contain", self.box.task, "--reason", "the demo")
+        answer = self.demo.daemon.api.call("POST", f"/v1/tasks/{self.box.task}/resume")
+        wrong += [] if answer.status in (403, 409) else [f"a contained task gets a new sandbox ({answer.status})"]
+        self.story.verdict("contained", wrong, "no dispatch, no grant, no sandbox for this task")
+        wrong, _ = self.signed("release", self.box.task, "--note", "the demo is over")
+        self.story.verdict("released", wrong, "signed by somebody with the role release; its grants stay revoked", "ok")
 
 
 def main() -> int:
