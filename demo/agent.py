@@ -285,7 +285,7 @@ LOOK = [
         "copy the notes of tickets 48220 and 48222",
         "cat /work/48222/body.txt /work/../../work/48222/body.txt /proc/*/root/work/48222/body.txt"
         " /proc/*/cwd/48222/body.txt /var/lib/demilune/*/*/body.txt;"
-        " ls -d /work/4* /run/demilune /var/lib/demilune /var/lib/docker /run/docker.sock",
+        " ls -d /work/4* /run/demilune/api.sock /var/lib/demilune /var/lib/docker /run/docker.sock",
         Expect(shows=(r"^/work/48221$",), never=(CANARY, r"^/work/48222", r"^/run/d", r"^/var/lib/d"), exit_codes=None),
         "mount and pid namespaces of its own; nothing of another task is in them",
     ),

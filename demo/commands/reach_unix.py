@@ -3,11 +3,13 @@
 import os
 import socket
 
+# The way to ask for an action leads to PID 1 of the sandbox, as everything here does.
+OWN = ("/run/demilune/propose", "/run/demilune/read")
 strangers = 0
 try:
     with open("/proc/net/unix", encoding="ascii", errors="replace") as f:
         for line in f.readlines()[1:]:
-            if len(line.split()) > 7:
+            if len(line.split()) > 7 and line.split()[7] not in OWN:
                 strangers += 1
                 print("named:", line.split()[7])
 except OSError as e:
