@@ -148,6 +148,7 @@ SUITES: dict[str, Callable[[Context], Result]] = {
     "compat": pytest("tests/compat", 600),
     "story": ends_well(["/usr/bin/python3", "demo/play.py", "--build", "{build}", "--state", "{state}",
                         "--run-dir", "{build}/story-run"]),
+    "model": tap(["/usr/bin/python3", "tests/model/check.py"]),
     "demo": tap(["/usr/bin/python3", "tests/demo/test_demo.py", "{state}"]),
 }
 

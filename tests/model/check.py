@@ -62,7 +62,7 @@ def main() -> int:
             failed += not good
             what = f"with {removed}" if removed else "the design"
             found = "no error" if errors == 0 else "an error"
-            print(f"{'ok  ' if good else 'FAIL'} {what}: {found} in {states} states", flush=True)
+            print(f"{'ok' if good else 'not ok'} {what}: {found} in {states} states", flush=True)
     print(f"{len(checks) - failed} passed, {failed} failed")
     return failed > 0
 
