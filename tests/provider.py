@@ -35,6 +35,11 @@ ORDERS = {"48221": {"tenant": "acme", "paid_cents": 9000, "status": "paid", "cus
 HUGE_BYTES = 100 << 20
 
 
+def numeral(text: str) -> int | float:
+    """Statuses are whole; seconds need not be."""
+    return float(text) if "." in text else int(text)
+
+
 class World:
     """What the provider knows, in its directory; one lock for all threads."""
 
@@ -56,7 +61,7 @@ class World:
     def order(self, name: str) -> dict | None:
         return json.loads((self.directory / "orders.json").read_text()).get(name)
 
-    def script(self, kind: str) -> tuple[str, int]:
+    def script(self, kind: str) -> tuple[str, int | float]:
         """The next misbehaviour of this kind, taken out of the file."""
         path = self.directory / "script"
         if not path.exists():
@@ -71,7 +76,7 @@ class World:
                     file.seek(0)
                     file.truncate()
                     file.write("".join(one + "\n" for one in lines))
-                    return words[1], int(words[2]) if len(words) > 2 else 0
+                    return words[1], numeral(words[2]) if len(words) > 2 else 0
         return "ok", 0
 
     def note(self, text: str) -> None:
@@ -147,6 +152,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def lookup(self, key: str) -> None:
         what, number = self.world.script("lookup")
+        if what == "slow":
+            time.sleep(number)
         with self.world.lock:
             found = [World.answer(one) for one in self.world.effects if one["key"] == key]
         if what == "empty":

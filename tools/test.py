@@ -142,6 +142,7 @@ SUITES: dict[str, Callable[[Context], Result]] = {
                      "{state}"]),
     "escape": pytest("tests/escape"),
     "scenario": tap(["/usr/bin/python3", "tests/scenario/run.py"]),
+    "actions": pytest("tests/actions", 900),
     "leak": pytest("tests/leak", 7200),
     "crash": pytest("tests/crash"),
     "cli": pytest("tests/cli"),
