@@ -399,11 +399,13 @@ class Actions:
         return self.cli(*words, "--name", action.APPROVER, "--trust", str(self.demo.outside.directory / "trust"))
 
     def proposal(self, name: str) -> dict[str, Any]:
-        return self.demo.daemon.api.call("GET", f"/v1/proposals/{self.proposals[name]}").want(200)
+        row: dict[str, Any] = self.demo.daemon.api.call("GET", f"/v1/proposals/{self.proposals[name]}").want(200)
+        return row
 
     def execution(self, name: str) -> dict[str, Any]:
         found = self.proposal(name)["execution"]
-        return self.demo.daemon.api.call("GET", f"/v1/executions/{found}").want(200)
+        row: dict[str, Any] = self.demo.daemon.api.call("GET", f"/v1/executions/{found}").want(200)
+        return row
 
     def effects_wrong(self, amounts: list[int]) -> list[str]:
         """The provider's own ledger is the judge."""

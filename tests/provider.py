@@ -18,6 +18,7 @@ Effects are POSTs (refunds, messages, notes). A repeated Idempotency-Key with th
 from __future__ import annotations
 
 import argparse
+import base64
 import fcntl
 import hashlib
 import json
@@ -28,11 +29,13 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 ORDERS = {"48221": {"tenant": "acme", "paid_cents": 9000, "status": "paid", "customer": "kim"},
           "777": {"tenant": "globex", "paid_cents": 9000, "status": "paid", "customer": "lee"}}
 HUGE_BYTES = 100 << 20
+Json = dict[str, Any]
 
 
 def numeral(text: str) -> int | float:
@@ -46,8 +49,8 @@ class World:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.lock = threading.Lock()
-        self.effects: list[dict] = []
-        self.answers: dict[str, tuple[str, dict]] = {}  # key: digest of the body, answer
+        self.effects: list[Json] = []
+        self.answers: dict[str, tuple[str, Json]] = {}  # key: digest of the body, answer
         path = directory / "effects"
         if path.exists():
             self.effects = [json.loads(line) for line in path.read_text().splitlines()]
@@ -58,8 +61,9 @@ class World:
         if not orders.exists():
             orders.write_text(json.dumps(ORDERS))
 
-    def order(self, name: str) -> dict | None:
-        return json.loads((self.directory / "orders.json").read_text()).get(name)
+    def order(self, name: str) -> Json | None:
+        orders: dict[str, Json] = json.loads((self.directory / "orders.json").read_text())
+        return orders.get(name)
 
     def script(self, kind: str) -> tuple[str, int | float]:
         """The next misbehaviour of this kind, taken out of the file."""
@@ -84,11 +88,11 @@ class World:
             file.write(text + "\n")
 
     @staticmethod
-    def answer(effect: dict) -> dict:
+    def answer(effect: Json) -> Json:
         body = dict(effect["body"])
         return {"id": effect["id"], "status": "succeeded", **body}
 
-    def execute(self, path: str, key: str, body: dict, digest: str) -> dict:
+    def execute(self, path: str, key: str, body: Json, digest: str) -> Json:
         with self.lock:
             effect = {"id": f"re_{len(self.effects) + 1}", "path": path, "key": key, "body": body, "digest": digest,
                       "ms": time.time_ns() // 1000000}
@@ -107,7 +111,7 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     world: World
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+    def log_message(self, format: str, *args: object) -> None:
         """Silence: requests are in a file."""
 
     def reply(self, status: int, value: object, headers: dict[str, str] | None = None) -> None:
@@ -188,7 +192,7 @@ class Handler(BaseHTTPRequestHandler):
             return
         self.effect(key, digest, body)
 
-    def effect(self, key: str, digest: str, body: dict) -> None:
+    def effect(self, key: str, digest: str, body: Json) -> None:
         what, number = self.world.script("effect")
         # Nothing happens in these.
         if what == "status":
@@ -202,7 +206,7 @@ class Handler(BaseHTTPRequestHandler):
                 time.sleep(number)
             self.done(what, number, self.world.execute(self.path, key, body, digest))
 
-    def done(self, what: str, number: int, answer: dict) -> None:
+    def done(self, what: str, number: int, answer: Json) -> None:
         """It happened; the answer is another matter."""
         credential = self.headers.get("Authorization", "")
         if what == "executes_then_drops":
@@ -226,7 +230,6 @@ class Handler(BaseHTTPRequestHandler):
         elif what == "garbage":
             self.reply(201, b"\x00\xffnot JSON")
         elif what == "echo":
-            import base64  # noqa: PLC0415
             token = credential.removeprefix("Bearer ")
             self.reply(201, answer | {"id": f"re {token}", "status": base64.b64encode(b"x" + token.encode()).decode()})
         elif what == "huge":

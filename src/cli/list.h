@@ -7,7 +7,7 @@
 #include "lib/json/parse.h"
 
 struct list {
-	const char *path; /* with its query, if the verb has no --label */
+	const char *path;                  /* with its query, if the verb has no --label */
 	const struct table_column *column; /* borrowed */
 	size_t columns;
 	void (*cells)(struct table *t, const json_t *item); /* one row */

@@ -121,7 +121,7 @@ the_answer_of_a_read(void **state)
 
 	(void)state;
 	begin("ln -s " PROPOSE " /tmp/demilune-read; echo '{\"order_id\":\"1\"}' | "
-			       "/tmp/demilune-read order_status -",
+	      "/tmp/demilune-read order_status -",
 		&room, &r);
 	assert_true(asked(&tag, &read, bytes, sizeof(bytes), 10000));
 	assert_true(read);

@@ -77,7 +77,7 @@ def changed(r: random.Random, what: Any) -> Any:
     if isinstance(what, list) and what:
         i = r.randrange(len(what))
         return [*what[:i], changed(r, what[i]), *what[i + 1:]]
-    others = [None, True, False, "", [], {}, 0, "0", {"a": None}, {"a": ""}, [None], [[]]]
+    others: list[Any] = [None, True, False, "", [], {}, 0, "0", {"a": None}, {"a": ""}, [None], [[]]]
     if isinstance(what, str):
         others += [what + "a", what + " ", what + "\n", "e\u0301" + what]
     if isinstance(what, int) and not isinstance(what, bool):
