@@ -94,24 +94,26 @@ take_grant(const struct taking *t, struct grant_row *g, uint64_t now, struct err
 
 /* ---- proposals ---- */
 
+enum { PAGE = 64 }; /* as the query has it */
+
+/* The next of them; how many. */
 static int
-next_proposal(const struct taking *t, const struct id *grant, uint64_t *seq, struct id *ret,
-	struct err *err)
+next_proposals(const struct taking *t, const struct id *grant, uint64_t *seq,
+	struct id ret[static PAGE], struct err *err)
 {
 	static const struct id any;
 	auto_query struct query q = query_of(t->engine->store, Q_PROPOSAL_SCOPE);
-	int r;
+	int r, n = 0;
 
 	arg_text(&q, t->scope->tenant);
 	arg_id(&q, &t->scope->task);
 	arg_id(&q, grant != NULL ? grant : &any);
 	arg_u64(&q, *seq);
-	r = query_next(&q, err);
-	if (r <= 0)
-		return r;
-	*seq = col_u64(&q);
-	col_id(&q, ret);
-	return 1;
+	for (r = query_next(&q, err); r > 0 && n < PAGE; r = query_next(&q, err)) {
+		*seq = col_u64(&q);
+		col_id(&q, &ret[n++]);
+	}
+	return r < 0 ? r : n;
 }
 
 /* What is dispatching is not stopped here: only the broker knows whether it was sent. */
@@ -135,20 +137,22 @@ static int
 take_proposals(const struct taking *t, const struct id *grant, uint32_t *ret_n, struct err *err)
 {
 	auto_proposal struct proposal p;
+	struct id ids[PAGE];
 	uint64_t seq = 0;
-	struct id id;
-	int r;
+	int n;
 
 	proposal_init(&p, t->engine);
-	while ((r = next_proposal(t, grant, &seq, &id, err)) > 0) {
-		r = proposal_load(&p, &id, err);
-		if (r == 0)
-			r = take_proposal(t, &p, err);
-		if (r < 0)
-			return r;
-		*ret_n += p.state == PROPOSAL_STATE_REVOKED;
-	}
-	return r;
+	while ((n = next_proposals(t, grant, &seq, ids, err)) > 0)
+		for (int i = 0; i < n; i++) {
+			int r = proposal_load(&p, &ids[i], err);
+
+			if (r == 0)
+				r = take_proposal(t, &p, err);
+			if (r < 0)
+				return r;
+			*ret_n += p.state == PROPOSAL_STATE_REVOKED;
+		}
+	return n;
 }
 
 int

@@ -313,8 +313,10 @@ send_execute(struct begin *b, struct call *c)
 		    {.execution = b->x.id,
 			    .proposal = b->p.id,
 			    .record = buf_view(&b->p.record),
-			    .approvals = buf_view(&b->approvals)}) < 0)
+			    .approvals = buf_view(&b->approvals)}) < 0) {
 		c->kind = CALL_NONE; /* nothing was sent: the next broker is asked and says so */
+		executions_again(b->engine);
+	}
 }
 
 static enum proposal_event

@@ -159,16 +159,20 @@ take(struct execution *x, const struct msg_executed *m, const struct call *c, st
 	if (m->attempt == ATTEMPT_FAILED && x->denial == DENIAL_NONE)
 		x->denial = DENIAL_PROVIDER_ANSWER;
 	x->incident = x->incident || m->incident;
-	x->status = m->status;
+	x->status = m->status != 0 ? m->status : x->status;
 	if (m->sends > x->sends)
 		x->sends = m->sends;
 	x->spent_ms = m->spent_ms != 0 ? m->spent_ms : x->spent_ms;
 	x->first_byte_us = m->first_byte_us != 0 ? m->first_byte_us : x->first_byte_us;
-	memcpy(x->response, m->response, 32);
+	if (!digest_is_zero(m->response))
+		memcpy(x->response, m->response, 32);
 	set_text(x, unseen ? view_str("it was never sent: engine or broker was restarted before")
 			   : m->text);
-	buf_clear(&x->receipt);
-	buf_add_view(&x->receipt, m->receipt);
+	/* A look-up that finds nothing does not take away what an answer said before. */
+	if (x->receipt.n == 0 || !view_is(m->receipt, "{}")) {
+		buf_clear(&x->receipt);
+		buf_add_view(&x->receipt, m->receipt);
+	}
 	if (buf_check(&x->receipt) < 0)
 		return err_set(err, -ENOMEM, "no memory for a receipt");
 	if (m->attempt != ATTEMPT_UNKNOWN) {

@@ -34,12 +34,13 @@ UPDATE grant_ SET revoked_ms = ? WHERE id = ? AND revoked_ms = 0;
 SELECT task, tenant, operation, revoked_ms FROM grant_ WHERE id = ?;
 
 -- PROPOSAL_SCOPE: what could still be sent, in a scope as above; grant zero = of any
-SELECT seq, id FROM proposal WHERE state IN ('proposed', 'pending', 'approved', 'dispatching') AND (?1 = '' OR tenant = ?1)
+SELECT seq, id FROM proposal
+WHERE state IN ('proposed', 'pending', 'approved', 'dispatching') AND (?1 = '' OR tenant = ?1)
 	AND (?2 = zeroblob(10) OR task = ?2) AND (?3 = zeroblob(10) OR grant_ = ?3) AND seq > ?4
-ORDER BY seq LIMIT 1;
+ORDER BY seq LIMIT 64;
 
--- PROPOSAL_APPROVED: decided, and not yet carried out
-SELECT seq, id FROM proposal WHERE state = 'approved' AND seq > ? ORDER BY seq LIMIT 1;
+-- PROPOSAL_APPROVED: decided, and not yet carried out; few of many, so by their index (+seq)
+SELECT seq, id FROM proposal WHERE state = 'approved' AND +seq > ? ORDER BY +seq LIMIT 1;
 
 -- AUDIT_COUNT: leaves of the tree
 SELECT count(*) FROM audit;

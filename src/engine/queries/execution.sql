@@ -27,7 +27,8 @@ UPDATE execution SET lookups = ?, lookup_ms = ? WHERE id = ? AND state = 'unknow
 UPDATE execution SET incident = 1 WHERE id = ?;
 
 -- EXECUTION_DISPATCHING: of which nobody here knows how they ended
-SELECT seq, id, proposal FROM execution WHERE state = 'dispatching' AND seq > ? ORDER BY seq LIMIT 1;
+SELECT seq, id, proposal FROM execution WHERE state IN ('dispatching', 'unknown') AND state = 'dispatching' AND +seq > ?
+ORDER BY seq LIMIT 1;
 
 -- EXECUTION_DUE: to be looked up by now, longest due first
 SELECT id FROM execution WHERE state = 'unknown' AND lookup_ms > 0 AND lookup_ms <= ?1 ORDER BY lookup_ms LIMIT ?2;

@@ -9,6 +9,9 @@ ALTER TABLE execution ADD COLUMN lookup_until_ms INTEGER NOT NULL DEFAULT 0;
 
 CREATE INDEX execution_lookup ON execution (lookup_ms) WHERE state = 'unknown' AND lookup_ms > 0;
 
+-- What a revocation or a containment looks for.
+CREATE INDEX proposal_may_go ON proposal (seq) WHERE state IN ('proposed', 'pending', 'approved', 'dispatching');
+
 -- restored: the engine contained the host by itself, because its store is older than a checkpoint.
 ALTER TABLE containment ADD COLUMN restored INTEGER NOT NULL DEFAULT 0 CHECK (restored IN (0, 1));
 
