@@ -65,7 +65,12 @@ void tell_refused(struct broker *b, struct ask ask, enum denial denial, const ch
 /* A log line that has no secret in it, whatever a provider put there. */
 void broker_log(struct broker *b, const char *fmt, ...) PRINTF(2, 3);
 
-/* Replaces a sentence that has a secret in it. */
+/*
+ * A sentence as it may leave: ASCII, or another one when it has a secret in it. Every text of a message goes through this: it may have been put
+ * together from what a provider or an engine said, and been cut in the middle of a letter.
+ */
+enum { TEXT_BYTES = 512 };
+const char *broker_text(struct broker *b, const char *text, char room[static TEXT_BYTES]);
 void broker_clean(struct broker *b, struct err *err);
 
 /* serve.c */

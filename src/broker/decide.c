@@ -14,11 +14,13 @@ static void
 tell_decision(struct broker *b, struct ask ask, const struct authority_is *is, enum denial denial,
 	const char *text, uint64_t seen_ms)
 {
+	char room[TEXT_BYTES];
+
+	if (text[0] == '\0')
+		text = denial_sentence(denial);
 	TELL(b, ask, DECISION_IS, decision_is,
 		{.denial = denial,
-			.text = view_str(denial == DENIAL_NONE ? ""
-					 : text[0] != '\0'     ? text
-							       : denial_sentence(denial)),
+			.text = view_str(denial == DENIAL_NONE ? "" : broker_text(b, text, room)),
 			.approver = view_str(is->approver),
 			.key = view_str(is->key),
 			.seen_ms = seen_ms,

@@ -232,8 +232,8 @@ entry_read(struct view bytes, struct buf *room, struct entry *ret, struct err *e
 	size_t read = 0, due = 2;
 
 	/* Texts are unescaped into one piece of memory that must not move. */
-	if (buf_room(room, bytes.n) == NULL)
-		return err_set(err, -ENOBUFS, "no room for a text");
+	if (bytes.n == 0 || buf_room(room, bytes.n) == NULL)
+		return err_set(err, -ENOBUFS, "no entry, or no room for its texts");
 	if (kind_of(bytes, &e.kind, err) < 0)
 		return err->code;
 	f = fields_of(e.kind);

@@ -55,13 +55,15 @@ static void
 tell_not_sent(struct broker *b, struct ask ask, const struct id *execution, enum attempt attempt,
 	enum denial denial, const char *text, uint32_t calls, uint64_t bytes)
 {
+	char room[TEXT_BYTES];
+
 	TELL(b, ask, EXECUTED, executed,
 		{.execution = *execution,
 			.attempt = attempt,
 			.denial = denial,
 			.calls = calls,
 			.bytes = bytes,
-			.text = view_str(text),
+			.text = view_str(broker_text(b, text, room)),
 			.receipt = view_str("{}")});
 }
 

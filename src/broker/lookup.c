@@ -36,7 +36,7 @@ tell(struct broker *b, struct ask ask, const struct spent *s, const char *says, 
 	auto_buf struct buf room = {.max = 4 * LIMIT_ENTRY_BYTES};
 	struct entry e = {.receipt = view_str("{}")};
 	struct msg_executed m = {.attempt = attempt_of(s->outcome), .calls = calls, .bytes = bytes};
-	char text[512];
+	char text[TEXT_BYTES], clean[TEXT_BYTES];
 	struct err err;
 
 	if (ledger_ended(b->ledger, s, &room, &e, &err) < 0)
@@ -46,7 +46,7 @@ tell(struct broker *b, struct ask ask, const struct spent *s, const char *says, 
 		e.text = view_str(text);
 	}
 	if (says != NULL)
-		e.text = view_str(says);
+		e.text = view_str(broker_text(b, says, clean));
 	must(id_parse(view_str(s->execution), ID_EXECUTION, &m.execution) == 0);
 	m.denial = m.attempt == ATTEMPT_SUCCEEDED ? DENIAL_NONE : DENIAL_PROVIDER_ANSWER;
 	m.incident = e.incident;

@@ -90,9 +90,12 @@ static void
 tell_verified(struct broker *b, struct ask ask, enum denial denial, const struct err *why,
 	const struct reading *f)
 {
+	char room[TEXT_BYTES];
+
 	TELL(b, ask, VERIFIED, verified,
 		{.denial = denial,
-			.text = view_str(denial == DENIAL_NONE ? "" : why->text),
+			.text = view_str(
+				denial == DENIAL_NONE ? "" : broker_text(b, why->text, room)),
 			.facts = f == NULL ? view_str("{}") : buf_view(&f->read),
 			.calls = f == NULL ? 0 : f->calls,
 			.bytes = f == NULL ? 0 : f->bytes});
@@ -134,9 +137,12 @@ static void
 read_end(struct work *w, enum denial denial, const struct err *why, unsigned status,
 	struct view answer)
 {
+	char room[TEXT_BYTES];
+
 	TELL(w->b, w->ask[0], READ_DONE, read_done,
 		{.denial = denial,
-			.text = view_str(denial == DENIAL_NONE ? "" : why->text),
+			.text = view_str(
+				denial == DENIAL_NONE ? "" : broker_text(w->b, why->text, room)),
 			.status = (uint16_t)status,
 			.answer = answer.n == 0 ? view_str("{}") : answer,
 			.calls = w->calls + w->reading.calls,

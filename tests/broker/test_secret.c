@@ -106,6 +106,36 @@ another_root_or_another_name_gets_nothing(void **state)
 	assert_int_equal(provider_requests(&play, ""), 0);
 }
 
+/* The handshake is before `spent`: the approval is as good as before. */
+static void
+a_failed_handshake_spends_nothing(void **state)
+{
+	struct msg_executed m;
+	struct action a;
+
+	(void)state;
+	play_tls(&play);
+	play_shell(&play, "mv ../trust/shop.pem good.pem && "
+			  "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 "
+			  "-nodes -keyout other.key -out ../trust/shop.pem -days 2 -subj /CN=test "
+			  "2>/dev/null && chmod 644 ../trust/shop.pem");
+	play_start(&play);
+	action_make(&play, &a, "reply",
+		"{\"body\":\"hello\",\"recipient\":\"kim@example.org\",\"subject\":\"order\"}");
+	action_approve(&play, &a, 2);
+	m = action_execute(&play, &a);
+	action_is(&m, ATTEMPT_NOT_SENT, DENIAL_DIAL_REFUSED);
+	assert_int_equal(provider_requests(&play, ""), 0);
+	play_kill(&play);
+	play_shell(&play, "cp good.pem ../trust/shop.pem");
+	play_start(&play);
+	id_new(&a.execution);
+	m = action_execute(&play, &a);
+	action_is(&m, ATTEMPT_SUCCEEDED, DENIAL_NONE);
+	assert_int_equal(provider_effects(&play), 1);
+	action_done(&a);
+}
+
 static void
 without_its_roots_a_provider_gets_nothing(void **state)
 {
@@ -294,6 +324,7 @@ main(void)
 		COLD(with_tls_and_a_pinned_root_it_is_sent),
 		COLD(F3_with_tls_a_lost_answer_is_unknown),
 		COLD(another_root_or_another_name_gets_nothing),
+		COLD(a_failed_handshake_spends_nothing),
 		COLD(without_its_roots_a_provider_gets_nothing),
 		COLD(without_its_secret_an_operation_is_denied),
 		TEST(H4_H11_the_credential_is_in_no_ledger_log_or_message),
