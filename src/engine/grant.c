@@ -65,7 +65,7 @@ grant_live(struct grant *g, const struct id *task, const struct operation *op, u
 
 	arg_id(&q, task);
 	arg_view(&q, op->name);
-	arg_u64(&q, op->version);
+	arg_digest(&q, op->digest);
 	arg_u64(&q, now_ms);
 	r = query_next(&q, err);
 	if (r <= 0)
@@ -162,6 +162,7 @@ compose(struct grant *g, const struct msg_grant_issue *m, struct err *err)
 			"configuration)",
 			LIMIT_GRANT_TTL_MIN_MS / 1000, ttl_max / 1000);
 	g->version = op->version;
+	memcpy(g->document, op->digest, SHA256_BYTES);
 	g->uses = m->uses;
 	memcpy(g->operation, op->name.p, op->name.n);
 	buf_add_view(&g->where, m->where);
@@ -180,6 +181,7 @@ insert(struct grant *g, struct err *err)
 	arg_text(&q, g->tenant);
 	arg_text(&q, g->operation);
 	arg_u64(&q, g->version);
+	arg_digest(&q, g->document);
 	arg_blob(&q, buf_view(&g->where));
 	arg_u64(&q, g->uses);
 	arg_u64(&q, g->created_ms);
@@ -199,6 +201,7 @@ put_grant(struct canon_writer *w, const void *arg)
 	put_str(w, "grant", id);
 	put_str(w, "issuer", g->issuer);
 	put_str(w, "operation", g->operation);
+	put_digest(w, "operation_digest", g->document);
 	put_u64(w, "uses", g->uses);
 	put_u64(w, "version", g->version);
 	put_strings(w, "where", buf_view(&g->where));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Grants: that a task may use one version of an operation, on such resources, so many times, until then. Issued by trusted callers
- * over the api only; no message of a relay can make, change or lengthen one. What a grant's conditions say about the system of
+ * Grants: that a task may use an operation as it stands in the catalogue now (another document is another operation), on such resources,
+ * so many times, until then. Issued by trusted callers over the api only; no message of a relay can make, change or lengthen one. What a grant's conditions say about the system of
  * record is tested by the broker.
  */
 #pragma once
@@ -14,7 +14,8 @@ struct grant {
 	struct id id, task;
 	char tenant[TENANT_BYTES], operation[OPERATION_NAME_MAX + 1], issuer[PRINCIPAL_TEXT];
 	uint32_t version, uses, used;
-	struct buf where; /* conditions, NUL-terminated */
+	uint8_t document[SHA256_BYTES]; /* of the operation; while it is issued */
+	struct buf where;               /* conditions, NUL-terminated */
 	uint64_t created_ms, expires_ms, revoked_ms;
 };
 

@@ -453,6 +453,20 @@ A16_an_operation_that_changed_supersedes_its_proposals(void **state)
 	}
 }
 
+/* Another credential, account or limit is another operation: what was granted for the old one holds no more. */
+static void
+D18_a_grant_is_for_the_operation_as_it_was(void **state)
+{
+	struct acts *a = *state;
+
+	play_catalogue(&a->p, "\"secret\":\"shop-key\"", "\"secret\":\"other-key\"");
+	acts_restart(a);
+	acts_ask(a, 1, "refund", "{\"cents\":1,\"order_id\":\"1\"}");
+	acts_denied(a, 1, DENIAL_NO_GRANT);
+	(void)acts_grant(a, "refund", NULL, 1);
+	(void)acts_pending(a, "1", 1);
+}
+
 /* An argument that the operation compares with a fact by ==, and that held, is what the system of record says. */
 static void
 test_provenance_of_what_was_compared(void **state)
@@ -463,6 +477,7 @@ test_provenance_of_what_was_compared(void **state)
 
 	play_catalogue(&a->p, "\"op\":\"ge\"", "\"op\":\"eq\"");
 	acts_restart(a);
+	(void)acts_grant(a, "refund", NULL, 1);
 	id = acts_pending(a, "48221", 9000);
 	acts_row(a, &id, &row);
 	assert_true(
@@ -490,6 +505,7 @@ main(void)
 		T(test_restart_while_deciding),
 		T(C6_what_nobody_decided_in_time_expires),
 		T(A16_an_operation_that_changed_supersedes_its_proposals),
+		T(D18_a_grant_is_for_the_operation_as_it_was),
 		T(test_provenance_of_what_was_compared),
 	};
 

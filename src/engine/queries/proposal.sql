@@ -2,8 +2,8 @@
 -- Grants, proposals and decisions.
 
 -- GRANT_INSERT: a new one
-INSERT INTO grant_ (id, task, tenant, operation, version, where_, uses, created_ms, expires_ms, issuer)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO grant_ (id, task, tenant, operation, version, document, where_, uses, created_ms, expires_ms, issuer)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- GRANT_GET: one
 SELECT seq, id, task, tenant, operation, version, where_, uses, used, created_ms, expires_ms, revoked_ms, issuer
@@ -11,7 +11,7 @@ FROM grant_ WHERE id = ?;
 
 -- GRANT_LIVE: the oldest of a task and operation that may be used once more now
 SELECT seq, id, task, tenant, operation, version, where_, uses, used, created_ms, expires_ms, revoked_ms, issuer
-FROM grant_ WHERE task = ? AND operation = ? AND version = ? AND revoked_ms = 0 AND used < uses AND expires_ms > ?
+FROM grant_ WHERE task = ? AND operation = ? AND document = ? AND revoked_ms = 0 AND used < uses AND expires_ms > ?
 ORDER BY seq LIMIT 1;
 
 -- GRANT_COUNT: of a task that are not over

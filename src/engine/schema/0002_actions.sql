@@ -5,7 +5,7 @@
 -- who made it, as records name people: uid:1000 or token:PREFIX; empty = made before there were actions.
 ALTER TABLE task ADD COLUMN owner TEXT NOT NULL DEFAULT '';
 
--- A grant of a task for one version of one operation. where_: conditions, NUL-terminated.
+-- A grant of a task for one operation as it was when it was issued (document: its digest). where_: conditions, NUL-terminated.
 CREATE TABLE grant_ (
 	seq INTEGER PRIMARY KEY,
 	id BLOB NOT NULL UNIQUE CHECK (length(id) = 10),
@@ -13,6 +13,7 @@ CREATE TABLE grant_ (
 	tenant TEXT NOT NULL,
 	operation TEXT NOT NULL,
 	version INTEGER NOT NULL,
+	document BLOB NOT NULL CHECK (length(document) = 32),
 	where_ BLOB NOT NULL,
 	uses INTEGER NOT NULL CHECK (uses > 0),
 	used INTEGER NOT NULL DEFAULT 0 CHECK (used BETWEEN 0 AND uses),

@@ -65,6 +65,7 @@ make_grant(void)
 	arg_text(&q, "acme");
 	arg_text(&q, "refund");
 	arg_u64(&q, 1);
+	arg_digest(&q, (const uint8_t[32]){1});
 	arg_blob(&q, view_of(NULL, 0));
 	arg_u64(&q, 5);
 	arg_u64(&q, 1);

@@ -74,6 +74,7 @@ make_rows(void)
 		arg_text(&q, "acme");
 		arg_text(&q, "refund");
 		arg_u64(&q, 1);
+		arg_digest(&q, (const uint8_t[32]){1});
 		arg_blob(&q, view_of(NULL, 0));
 		arg_u64(&q, 5);
 		arg_u64(&q, 1);
@@ -275,8 +276,8 @@ C3_the_clock_is_read_after_the_lock(void **state)
 static void
 C1_a_grant_at_its_millisecond_is_none(void **state)
 {
-	const struct operation op = {.name = view_str("refund"), .version = 1},
-			       other = {.name = view_str("refund"), .version = 2};
+	const struct operation op = {.name = view_str("refund"), .digest = {1}},
+			       other = {.name = view_str("refund"), .digest = {2}};
 	auto_grant struct grant g;
 	struct err err;
 
@@ -285,7 +286,7 @@ C1_a_grant_at_its_millisecond_is_none(void **state)
 	assert_int_equal(grant_live(&g, &task, &op, T, &err), 0);
 	assert_int_equal(grant_live(&g, &task, &op, T - 1, &err), 1);
 	assert_true(id_eq(&g.id, &grant));
-	/* D18: it is for the version of the operation that it was issued for. */
+	/* D18: it is for the operation as it was when it was issued. */
 	assert_int_equal(grant_live(&g, &task, &other, T - 1, &err), 0);
 }
 
