@@ -174,6 +174,7 @@ class Acting:
         self.bounds = {"uses": uses, "amount": amount}
         self.ended = contextlib.ExitStack()
         self.signing = threading.Lock()
+        self.box = self.used = ""  # a sandbox and a task, for who shares this host
 
     # ---- life ----
 

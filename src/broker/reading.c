@@ -47,14 +47,20 @@ end(struct reading *f, enum denial denial)
 	f->done(f);
 }
 
-static void
-test(struct reading *f)
+static struct condition_world
+world_of(const struct reading *f)
 {
-	const struct condition_world w = {.op = f->op,
+	return (struct condition_world){.op = f->op,
 		.arguments = f->values.arguments,
 		.facts = buf_view(&f->read),
 		.tenant = f->values.tenant,
 		.task = f->values.task};
+}
+
+static void
+test(struct reading *f)
+{
+	const struct condition_world w = world_of(f);
 
 	if (conditions_hold(&w, &f->why) < 0)
 		end(f, DENIAL_VERIFY_FAILED);
@@ -62,6 +68,24 @@ test(struct reading *f)
 		end(f, DENIAL_GRANT_CONDITION);
 	else
 		end(f, DENIAL_NONE);
+}
+
+/*
+ * There is no such thing. Said of the first condition that fails without facts, as of a thing of somebody else: a sandbox hears the condition
+ * alone, so it does not hear whether there is one.
+ */
+static enum denial
+not_there(struct reading *f)
+{
+	const struct condition_world w = world_of(f);
+	struct view failed = view_of(NULL, 0);
+	struct err why;
+
+	if (conditions_hold(&w, &why) < 0)
+		failed = condition_failed(view_str(why.text));
+	(void)err_set(&f->why, -ENOENT, "%.*s%sthe system of record does not have it",
+		VIEW_ARGS(failed), failed.n == 0 ? "" : ": ");
+	return DENIAL_VERIFY_FAILED;
 }
 
 static enum denial
@@ -73,10 +97,8 @@ keep(struct reading *f)
 	auto_json json_t *root = NULL;
 	bool redacted = false;
 
-	if (f->call->status == 404) {
-		(void)err_set(&f->why, -ENOENT, "the system of record does not have it");
-		return DENIAL_VERIFY_FAILED;
-	}
+	if (f->call->status == 404)
+		return not_there(f);
 	if (f->call->status != 200) {
 		(void)err_set(&f->why, -EIO, "the system of record answered %ld", f->call->status);
 		return DENIAL_VERIFY_UNAVAILABLE;
