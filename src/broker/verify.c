@@ -220,8 +220,8 @@ read_ask(struct broker *b, struct ask ask, const struct msg_read_ask *m)
 		return;
 	denial = prepare(w, &q, &err);
 	/* What changes something needs a person. */
-	if (denial == DENIAL_NONE && w->op->effect != EFFECT_READ) {
-		(void)err_set(&err, -EPERM, "the operation is not a read");
+	if (denial == DENIAL_NONE && (w->op->effect != EFFECT_READ || w->op->base.quorum != 0)) {
+		(void)err_set(&err, -EPERM, "the operation is not a read that needs nobody");
 		denial = DENIAL_QUORUM;
 	}
 	if (denial != DENIAL_NONE) {

@@ -414,7 +414,7 @@ tell_secret(struct play *p)
 }
 
 void
-play_launch(struct play *p)
+play_launch_only(struct play *p)
 {
 	int supervisor[2], engine[2], dialer[2], catalogue = catalogue_fd(p);
 	struct err err;
@@ -436,6 +436,12 @@ play_launch(struct play *p)
 	p->engine = engine[0];
 	p->dialer = dialer[0];
 	p->nheld = 0;
+}
+
+void
+play_launch(struct play *p)
+{
+	play_launch_only(p);
 	tell_secret(p);
 	SAY_TAG(p->supervisor, 0, BROKER_BEGIN, broker_begin, -1, {.origin = "play.test/audit"});
 	if (p->dials == DIALER_AWAY)

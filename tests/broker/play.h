@@ -68,10 +68,11 @@ void play_tls(struct play *p);
 void play_shell(struct play *p, const char *command);
 void play_provider_again(struct play *p);
 
-void play_start(struct play *p);  /* until BROKER_READY and APPROVERS_LOADED */
-void play_launch(struct play *p); /* without waiting for them */
-void play_kill(struct play *p);   /* SIGKILL */
-int play_wait(struct play *p);    /* its exit status when it ends by itself */
+void play_start(struct play *p);       /* until BROKER_READY and APPROVERS_LOADED */
+void play_launch(struct play *p);      /* without waiting for them */
+void play_launch_only(struct play *p); /* nothing is told yet */
+void play_kill(struct play *p);        /* SIGKILL */
+int play_wait(struct play *p);         /* its exit status when it ends by itself */
 void play_restart(struct play *p);
 
 /* A new engine, as after a restart: BROKER_ENGINE; the old edge is closed. */

@@ -34,7 +34,7 @@ kept_is(const char *json, const char *want)
 	auto_buf struct buf out = {.max = 65536};
 	auto_json json_t *root = NULL;
 	struct err err = {0};
-	bool redacted;
+	bool redacted = false;
 
 	if (answer_parse(view_str(json), &root, &err) < 0 ||
 		answer_keep(root, fields, ARRAY_LEN(fields), &judge, 8192, &out, &redacted, &err) <
@@ -87,7 +87,7 @@ a_long_string_is_as_if_it_were_not_there(void **state)
 	auto_buf struct buf out = {.max = 65536};
 	auto_json json_t *root = NULL;
 	struct err err = {0};
-	bool redacted;
+	bool redacted = false;
 
 	assert_int_equal(answer_parse(view_str(json), &root, &err), 0);
 	assert_int_equal(answer_keep(root, fields, 3, &judge, 8192, &out, &redacted, &err), 0);
@@ -102,7 +102,7 @@ more_than_the_bound_is_refused(void **state)
 	auto_buf struct buf out = {.max = 65536};
 	auto_json json_t *root = NULL;
 	struct err err = {0};
-	bool redacted;
+	bool redacted = false;
 
 	(void)state;
 	assert_int_equal(answer_parse(view_str("{\"id\":\"0123456789\"}"), &root, &err), 0);
