@@ -10,6 +10,7 @@
 #include "lib/base/clock.h"
 #include "lib/loop/loop.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -273,6 +274,36 @@ C3_the_clock_is_read_after_the_lock(void **state)
 	assert_int_equal(decisions(), 0);
 }
 
+/* Two that saw the same row: the second finds that it is another one now, and nothing of its step is there. */
+static void
+D3_a_step_from_a_state_that_is_over_writes_nothing(void **state)
+{
+	auto_proposal struct proposal first, second;
+	struct err err;
+
+	(void)state;
+	proposal_init(&first, &e);
+	proposal_init(&second, &e);
+	assert_int_equal(proposal_load(&first, &proposal, &err), 0);
+	assert_int_equal(proposal_load(&second, &proposal, &err), 0);
+	{
+		auto_tx struct tx tx = {0};
+
+		assert_int_equal(tx_begin(&tx, e.store, &err), 0);
+		assert_int_equal(proposal_step(&first, PROPOSAL_REJECT, &err), 0);
+		assert_int_equal(tx_commit(&tx, &err), 0);
+	}
+	{
+		auto_tx struct tx tx = {0};
+
+		assert_int_equal(tx_begin(&tx, e.store, &err), 0);
+		assert_int_equal(proposal_step(&second, PROPOSAL_APPROVE, &err), -EALREADY);
+		assert_int_equal(tx_commit(&tx, &err), 0);
+	}
+	assert_int_equal(second.state, PROPOSAL_STATE_PENDING);
+	assert_int_equal(state_now(), PROPOSAL_STATE_REJECTED);
+}
+
 static void
 C1_a_grant_at_its_millisecond_is_none(void **state)
 {
@@ -300,6 +331,7 @@ main(void)
 		TEST(C1_the_clock_of_actions_expires_it_then),
 		TEST(C2_a_lock_that_takes_too_long_is_too_late),
 		TEST(C3_the_clock_is_read_after_the_lock),
+		TEST(D3_a_step_from_a_state_that_is_over_writes_nothing),
 		TEST(C1_a_grant_at_its_millisecond_is_none),
 	};
 
