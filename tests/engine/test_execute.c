@@ -246,6 +246,28 @@ test_G16_the_same_again_is_the_earlier_one(void **state)
 	play_want_silence(p, p->broker, 100);
 }
 
+/* Many at once, answered in another order: each answer is that of its own execution. */
+static void
+test_many(void **state)
+{
+	BEGIN(p, a);
+	enum { N = 12 };
+	static struct carry c[N];
+
+	for (unsigned i = 0; i < N; i++) {
+		c[i] = a;
+		buf_init(&c[i].approvals, 41000);
+		carry_dispatch(p, &c[i], i);
+	}
+	play_want_silence(p, p->api, 100);
+	for (unsigned i = N; i-- > 0;) {
+		carry_executed(p, &c[i], i % 2 == 0 ? ATTEMPT_SUCCEEDED : ATTEMPT_FAILED);
+		carry_decided(
+			p, &c[i], i % 2 == 0 ? PROPOSAL_STATE_SUCCEEDED : PROPOSAL_STATE_FAILED);
+		carry_done(&c[i]);
+	}
+}
+
 /* ---- time ---- */
 
 /* C2: the answer of the broker comes after dispatch_by: the clock is read after the lock, so nothing is sent. C1: nor at its millisecond. */
@@ -427,6 +449,7 @@ main(void)
 		TEST(incident),
 		TEST(D3_two_hundred_decisions_one_execute),
 		TEST(G16_the_same_again_is_the_earlier_one),
+		TEST(many),
 		TEST(C2_approved_too_late_is_expired),
 		TEST(F11_unknown_keeps_its_reservation),
 		TEST(H12_a_closed_task),

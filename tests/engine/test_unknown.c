@@ -481,6 +481,23 @@ test_H7_revoked_without_the_broker(void **state)
 	play_want_silence(p, p->broker, 300);
 }
 
+/* A broker whose ledger takes nothing: it holds here, and is told again until it is kept. */
+static void
+test_refused_word(void **state)
+{
+	BEGIN(p, a);
+
+	carry_reply(p, &a, 1);
+	take_back(p, AUTHORITY_PROPOSAL, ID_PROPOSAL, &a.proposal);
+	WANT(p, p->broker, REVOKE, revoke, m);
+	SAY_TAG(p->broker, p->in.tag, BROKER_REFUSED, broker_refused, -1,
+		{.denial = DENIAL_AUDIT_UNAVAILABLE, .text = view_str("the ledger is full")});
+	ANSWER(p, DONE, done, done);
+	assert_int_equal(carry_state(p, &a), PROPOSAL_STATE_REVOKED);
+	revoked(p, &a.proposal, false);
+	play_want_silence(p, p->broker, 200);
+}
+
 int
 main(void)
 {
@@ -500,6 +517,7 @@ main(void)
 		TEST(H8_a_grant_taken_back),
 		TEST(task_taken_back),
 		TEST(H7_revoked_without_the_broker),
+		TEST(refused_word),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #include "engine/contain.h"
 #include "engine/execution.h"
 #include "engine/proposal.h"
+#include "engine/reconcile.h"
 #include "engine/result.h"
 #include "engine/serve.h"
 #include "lib/base/clock.h"
@@ -150,6 +151,7 @@ setup(void **state)
 	list_init(&e.sandboxes);
 	outbox_init(&e.outbox, &e);
 	ev_timer_init(&e.again, on_executions_again, 0, 0);
+	ev_timer_init(&e.lookup, on_lookups, 0, 0);
 	ev_timer_init(&e.actions, on_executions_again, 0, 1);
 	assert_int_equal(catalogue_read(fd, &e.catalogue, &err), 0);
 	e.store = store_open(e.loop, dir_fd, &err);
@@ -174,6 +176,7 @@ teardown(void **state)
 	ipc_peer_close(e.broker.peer);
 	ev_timer_stop(e.loop, &e.actions);
 	ev_timer_stop(e.loop, &e.again);
+	ev_timer_stop(e.loop, &e.lookup);
 	ev_timer_stop(e.loop, &e.outbox.again);
 	store_close(e.store);
 	catalogue_done(&e.catalogue);
@@ -465,6 +468,114 @@ H7_no_broker(void **state)
 	assert_true(executed());
 }
 
+/* ---- when somebody is asked again ---- */
+
+/* 1 s, 5 s, 30 s, 5 min, then every 30 min; G18: never at or after the time at which the provider forgets the key. */
+static void
+G18_look_ups_end_before_the_key_does(void **state)
+{
+	static const uint32_t after[] = {1000, 5000, 30000, 300000, 1800000, 1800000};
+
+	(void)state;
+	for (uint32_t i = 0; i < ARRAY_LEN(after); i++) {
+		assert_int_equal(lookup_next(i, T, UINT64_MAX), T + after[i]);
+		assert_int_equal(lookup_next(i, T, T + after[i] + 1), T + after[i]);
+		assert_int_equal(lookup_next(i, T, T + after[i]), 0);
+		assert_int_equal(lookup_next(i, T, 0), 0);
+	}
+}
+
+static void
+lost(enum attempt attempt, uint64_t spent_ms)
+{
+	auto_execution struct execution x;
+	struct broker_answer a = {0};
+	struct ipc_msg in = {.type = MSG_EXECUTED, .tag = e.broker.tag};
+	struct err err = {0};
+
+	execution_init(&x, &e);
+	assert_int_equal(execution_load_of(&x, &proposal, &err), 0);
+	a.m.executed = (struct msg_executed){.execution = x.id,
+		.attempt = attempt,
+		.sends = spent_ms != 0,
+		.spent_ms = spent_ms,
+		.text = view_str("nobody knows"),
+		.receipt = view_str("{}")};
+	if (broker_answered(&e, &in, &a, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+/* The type of the next question; MSG_TYPE_MAX: there is none. */
+static enum msg_type
+asked(void)
+{
+	static uint8_t room[IPC_MAX];
+	struct ipc_msg m;
+	struct err err;
+
+	if (ipc_read(broker, EDGE_ENGINE_BROKER, ROOM_ENGINE, room, sizeof(room), &m, &err) < 0)
+		return MSG_MAX;
+	ipc_msg_done(&m);
+	return m.type;
+}
+
+static void
+forget_lookup(void)
+{
+	for (size_t i = 0; i < e.catalogue.n; i++)
+		e.catalogue.op[i].provider.capability.lookup = LOOKUP_NONE;
+}
+
+/* G11: the provider is asked when it is time, not before. */
+static void
+G11_the_provider_is_asked_at_its_time(void **state)
+{
+	(void)state;
+	begin();
+	assert_int_equal(asked(), MSG_EXECUTE);
+	lost(ATTEMPT_UNKNOWN, 5);
+	on_lookups(e.loop, &e.lookup, 0);
+	assert_int_equal(asked(), MSG_MAX);
+	now += 999;
+	on_lookups(e.loop, &e.lookup, 0);
+	assert_int_equal(asked(), MSG_MAX);
+	now += 1;
+	on_lookups(e.loop, &e.lookup, 0);
+	assert_int_equal(asked(), MSG_LOOKUP_ASK);
+	/* One question at a time. */
+	now += 60000;
+	on_lookups(e.loop, &e.lookup, 0);
+	assert_int_equal(asked(), MSG_MAX);
+	is(PROPOSAL_STATE_UNKNOWN, DENIAL_NONE);
+}
+
+/* G13: a provider that cannot be asked is not: the ledger is, for ten minutes, and then a person must settle it. */
+static void
+G13_no_look_up_no_question_to_the_provider(void **state)
+{
+	unsigned questions = 0;
+
+	(void)state;
+	forget_lookup();
+	begin();
+	assert_int_equal(asked(), MSG_EXECUTE);
+	lost(ATTEMPT_UNKNOWN, 5);
+	for (now = 1; now < 2 * T; now += 500) {
+		enum msg_type type;
+
+		on_lookups(e.loop, &e.lookup, 0);
+		type = asked();
+		if (type == MSG_MAX)
+			continue;
+		assert_int_equal(type, MSG_EXECUTION_ASK);
+		assert_true(now < 1 + 600000);
+		lost(ATTEMPT_UNKNOWN, 5);
+		questions++;
+	}
+	assert_int_equal(questions, 4);
+	is(PROPOSAL_STATE_UNKNOWN, DENIAL_NONE);
+}
+
 /* ---- two who saw the same row ---- */
 
 static void
@@ -548,6 +659,9 @@ main(void)
 		TEST(F11_money_to_the_last_cent),
 		TEST(marked),
 		TEST(H7_no_broker),
+		TEST(G18_look_ups_end_before_the_key_does),
+		TEST(G11_the_provider_is_asked_at_its_time),
+		TEST(G13_no_look_up_no_question_to_the_provider),
 		TEST(F7_a_stale_execution_changes_nothing),
 		TEST(F7_a_stale_proposal_is_not_dispatched),
 		TEST(G16_one_execution_of_a_proposal),
