@@ -14,7 +14,7 @@
 #include "lib/ipc/peer.h"
 
 enum broker_exit {
-	EXIT_CLOSED = 0,   /* the supervisor closed its edge */
+	EXIT_CLOSED = 0,   /* the supervisor closed its edge, or told it to end */
 	EXIT_NO_START = 1, /* a descriptor, the catalogue or the start messages cannot be used */
 	EXIT_LEDGER = 2,   /* the ledger is damaged, or another broker has it */
 	EXIT_NO_JAIL = 3,
@@ -41,6 +41,8 @@ struct broker {
 	struct link works; /* of struct work */
 	size_t nworks;
 	ev_timer approvers;
+	ev_signal term;
+	ev_timer end; /* active: SIGTERM came, see ending.c */
 	int state, trust, mirrors[4];
 	size_t nmirrors;
 	char origin[128];
@@ -72,6 +74,15 @@ void broker_log(struct broker *b, const char *fmt, ...) PRINTF(2, 3);
 enum { TEXT_BYTES = 512 };
 const char *broker_text(struct broker *b, const char *text, char room[static TEXT_BYTES]);
 void broker_clean(struct broker *b, struct err *err);
+
+/*
+ * ending.c. SIGTERM: nothing more is taken or sent, the ends of what was sent are waited for, so that no restart makes an `unknown`; at most
+ * LIMIT_END_MS.
+ */
+void ending_init(struct broker *b);
+bool ending(const struct broker *b);
+/* Something that was in flight is over. */
+void ending_check(struct broker *b);
 
 /* serve.c */
 int serve_engine(struct broker *b, int fd, struct err *err) MUST_CHECK;

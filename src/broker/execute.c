@@ -181,6 +181,10 @@ on_permit(struct call *c, struct err *err)
 	struct work *w = c->owner;
 	bool again = w->phase == PHASE_RECONNECTING;
 
+	if (!again && ending(w->b)) {
+		w->denial = DENIAL_BROKER_UNAVAILABLE;
+		return err_set(err, -ECANCELED, "the broker ends, and begins nothing");
+	}
 	w->denial = check_all(w, again, err);
 	if (w->denial != DENIAL_NONE)
 		return -EPERM;

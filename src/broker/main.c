@@ -98,6 +98,7 @@ main(void)
 	if (cut != 0)
 		log_line("cut %llu bytes of an unfinished entry off the end of the ledger",
 			(unsigned long long)cut);
+	ending_init(&broker);
 	if (confine(&broker, &err) < 0)
 		log_exit(EXIT_NO_JAIL, "cannot be confined: %s", err.text);
 	(void)approval_refresh(&broker.approval);

@@ -126,6 +126,10 @@ serve_engine(struct broker *b, int fd, struct err *err)
 
 	if (peer == NULL)
 		return err->code;
+	if (ending(b)) {
+		ipc_peer_close(peer); /* the next broker is its own */
+		return 0;
+	}
 	ipc_peer_close(b->engine);
 	b->engine = peer;
 	b->engine_number++;

@@ -46,6 +46,7 @@ work_free(struct work *w)
 	free(w->bytes);
 	list_remove(&w->link);
 	w->b->nworks--;
+	ending_check(w->b);
 	loop_free_later(w->b->loop, w);
 }
 

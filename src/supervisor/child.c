@@ -112,7 +112,7 @@ child_end(struct child *c)
 	if (c->pidfd < 0 || ev_is_active(&c->late))
 		return;
 	child_signal(c, SIGTERM);
-	ev_timer_set(&c->late, (double)LIMIT_END_MS / 1000, 0.0);
+	ev_timer_set(&c->late, (double)c->end_ms / 1000, 0.0);
 	ev_timer_start(c->loop, &c->late);
 }
 

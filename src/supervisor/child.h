@@ -24,7 +24,8 @@ struct child {
 	ev_timer late; /* it was told to end */
 	uint64_t started_ms;
 	uint64_t pause_ms;
-	bool stopping; /* it is not started again */
+	uint64_t end_ms; /* how long it may take to end when it is told to */
+	bool stopping;   /* it is not started again */
 };
 
 void child_init(struct child *c);

@@ -28,7 +28,8 @@ enum { EXIT_USAGE = 2, EXIT_CONFIG = 3 };
 void
 stop_check(struct supervisor *sv)
 {
-	if (sv->sandboxes.n == 0 && (sv->engine_stopped || sv->engine_peer == NULL))
+	if (sv->sandboxes.n == 0 && (sv->engine_stopped || sv->engine_peer == NULL) &&
+		rooms_last(sv))
 		ev_break(sv->loop, EVBREAK_ALL);
 }
 
@@ -40,7 +41,7 @@ on_stop_tick(struct ev_loop *loop, ev_timer *w, int events)
 
 	(void)events;
 	stop_check(sv);
-	if (clock_mono_ms() - sv->stop_ms < LIMIT_STOP_MS)
+	if (clock_mono_ms() - sv->stop_ms < LIMIT_STOP_MS || !rooms_last(sv))
 		return;
 	log_line("the end is not waited for any longer: %zu sandboxes, the engine %s",
 		sv->sandboxes.n, sv->engine_stopped ? "is done" : "is not done");

@@ -8,6 +8,7 @@
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 #include "supervisor/broker.h"
+#include "supervisor/limits.h"
 #include "supervisor/serve.h"
 
 #include <errno.h>
@@ -281,7 +282,8 @@ rooms_init(struct supervisor *sv)
 				.loop = sv->loop,
 				.start = member_start,
 				.ended = member_ended,
-				.owner = sv}};
+				.owner = sv,
+				.end_ms = i == MEMBER_BROKER ? LIMIT_BROKER_END_MS : LIMIT_END_MS}};
 		for (size_t k = 0; k < PAIR_MAX; k++)
 			m->waiting[k] = -1;
 		child_init(&m->child);
@@ -308,6 +310,15 @@ rooms_renew(struct supervisor *sv)
 	child_end(&sv->members[MEMBER_ENGINE].child);
 	child_end(&sv->members[MEMBER_BROKER].child);
 	child_end(&sv->members[MEMBER_DIALER].child);
+}
+
+bool
+rooms_last(struct supervisor *sv)
+{
+	struct child *broker = &sv->members[MEMBER_BROKER].child;
+
+	child_end(broker);
+	return broker->pidfd < 0;
 }
 
 /* From the api down, so that nobody asks one that is gone. */

@@ -38,6 +38,9 @@ void rooms_end(struct supervisor *sv);
 /* None that ends is started again. */
 void rooms_stopping(struct supervisor *sv);
 
+/* The broker is told to end, and gets its time for what it has sent: true when it is gone. To be asked again until then. */
+bool rooms_last(struct supervisor *sv);
+
 /* Ends in order those that hold a catalogue; the next ones start with what is there now. */
 void rooms_renew(struct supervisor *sv);
 

@@ -419,28 +419,24 @@ static void
 test_hangup_of_a_deaf_one(void **state)
 {
 	uint64_t began;
-	pid_t broker;
+	pid_t dialer;
 
 	(void)state;
-	make_dir("secrets", 0755);
-	make_file("secrets/deaf", "x", 0600);
+	rig_operations(&rig, "deaf");
 	up();
-	broker_says(rig.broker,
-		"broker uid=%u secret=deaf:x origin=test.local/audit operations= state=own "
-		"trust=none",
-		rig.settings.broker_uid);
-	broker = pid_of_uid(rig.settings.broker_uid);
+	dialer_says(rig.broker, "deaf");
+	dialer = pid_of_uid(rig.settings.dialer_uid);
 	began = clock_mono_ms();
 	assert_int_equal(kill(rig.pid, SIGHUP), 0);
 	rig_engine_accept(&rig);
 	rig_greeting(&rig, &greeting);
 	assert_true(clock_mono_ms() - began < 4000);
-	assert_true(process_lives(broker));
-	while (process_lives(broker) && clock_mono_ms() - began < 10000)
+	assert_true(process_lives(dialer));
+	while (process_lives(dialer) && clock_mono_ms() - began < 10000)
 		pause_ms(10);
-	assert_false(process_lives(broker));
+	assert_false(process_lives(dialer));
 	assert_true(clock_mono_ms() - began >= 4900);
-	assert_int_not_equal(pid_of_uid(rig.settings.broker_uid), broker);
+	assert_int_not_equal(pid_of_uid(rig.settings.dialer_uid), dialer);
 	assert_int_equal(rig_stop(&rig), 0);
 }
 
