@@ -187,7 +187,10 @@ lookups_arm(struct engine *e)
 	if (at == 0)
 		return;
 	ev_now_update(e->loop);
-	ev_timer_set(&e->lookup, at > now ? (double)(at - now) / 1000 : 0.01, 0);
+	/* One whose last look-up could not be recorded is due still: not in each turn. */
+	ev_timer_set(&e->lookup,
+		(double)(at > now + LIMIT_LOOKUP_MIN_MS ? at - now : LIMIT_LOOKUP_MIN_MS) / 1000,
+		0);
 	ev_timer_start(e->loop, &e->lookup);
 }
 

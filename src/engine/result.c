@@ -347,6 +347,7 @@ told(struct call *c, const struct msg_executed *m)
 		/* The ledger of the broker has it: it is asked again. */
 		log_line("a result is not recorded yet: %s", err.text);
 		executions_again(e);
+		call_drop(c);
 		return;
 	}
 	call_answer(c);
@@ -371,7 +372,7 @@ no_answer(struct call *c, const struct broker_answer *a)
 		r = execution_load(&x, &c->execution, &err);
 	if (r == 0)
 		r = count(&x, c, none.calls, none.bytes, &err);
-	if (r == 0 && kind == CALL_LOOKUP)
+	if (r == 0 && x.state == EXECUTION_STATE_UNKNOWN)
 		r = lookup_put_off(&x, &err);
 	if (r == 0)
 		r = tx_commit(&tx, &err);
