@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon that carries actions out, with everything around it: a provider with a ledger of its own (provider.py), secrets, approvers and their
-ssh-agent. What counts in a test is what the provider's ledger says.
+"""A daemon that carries actions out, with everything around it: a provider with a ledger of its own (provider.py), secrets, approvers and
+their ssh-agent. What counts in a test is what the provider's ledger says.
 
     with Acting() as host:
         task = host.task()
@@ -58,6 +58,32 @@ providers:
         failed: [failed]
         consistency: 1s
 operations:
+  quick:
+    version: 1
+    effect: external
+    describe: The same, to be decided within a second
+    parameters:
+      order_id: {{type: string, pattern: "[0-9]{{1,12}}", max: 12, identifier: true}}
+      cents: {{type: integer, min: 1, max: 50000}}
+      reason: {{type: enum, values: [damaged, other], default: other}}
+    amount: {{argument: cents, currency: EUR}}
+    verify:
+      provider: shop
+      path: "/v1/orders/{{order_id}}"
+      facts: {{order.tenant: tenant, order.paid_cents: paid_cents, order.status: status}}
+      require: ["order.tenant == @tenant", "order.paid_cents >= cents"]
+    request:
+      provider: shop
+      method: POST
+      path: "/v1/orders/{{order_id}}/refunds"
+      body: {{amount: "{{cents}}", currency: EUR, reason: "{{reason}}"}}
+      success: [200, 201]
+      receipt: {{id: id, amount: amount}}
+      echo: {{amount: cents}}
+    approval:
+      quorum: 1
+      decide_within: 1s
+    budgets: {{task_uses: {uses}, task_amount: {amount}}}
   refund:
     version: 1
     effect: irreversible
@@ -114,7 +140,7 @@ class Catcher(BaseHTTPRequestHandler):
     client: daemon.Client
     caught: list[bytes]
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+    def log_message(self, format: str, *args: object) -> None:
         pass
 
     def address_string(self) -> str:
@@ -163,7 +189,7 @@ class Acting:
         self.secret = "sk_canary_" + secrets.token_hex(16)
         self.shop_dir, self.trust = self.home / "shop", self.home / "trust"
         self.agent_sock = self.home / "agent.sock"
-        self.settings = {"task.proposals": 100_000, "task.attempts": 100_000, "task.broker_calls": 1_000_000,
+        self.settings: dict[str, str | int] = {"task.proposals": 100_000, "task.attempts": 100_000, "task.broker_calls": 1_000_000,
                          "task.broker_bytes": "64GiB", "tenant.proposals_per_day": 1_000_000,
                          "tenant.attempts_per_day": 1_000_000, "tenant.broker_calls_per_day": 1_000_000,
                          "actions.pending": 10_000,
@@ -216,7 +242,7 @@ class Acting:
             key = self.home / name
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", key], check=True)
             subprocess.run(["ssh-add", "-q", key], env=os.environ | self.env, check=True, stderr=subprocess.DEVNULL)
-            self.cli("approver", "enrol", "--name", name, "--key", f"{key}.pub", "--may", "refund", *rights, "--trust",
+            self.cli("approver", "enrol", "--name", name, "--key", f"{key}.pub", "--may", "refund,quick", *rights, "--trust",
                      str(self.trust))
 
     # ---- people and host code ----
@@ -240,12 +266,12 @@ class Acting:
         return self.cli("grant", "issue", "--task", task, "--operation", operation, "--uses", str(uses), "--ttl",
                         "1h").stdout.decode().strip()
 
-    def propose(self, task: str, **arguments: Any) -> Answer:
+    def propose(self, task: str, operation: str = "refund", **arguments: Any) -> Answer:
         asked = {"order_id": "48221", "cents": 4200} | arguments
-        return self.ask("POST", f"/v1/tasks/{task}/proposals", {"operation": "refund", "arguments": asked})
+        return self.ask("POST", f"/v1/tasks/{task}/proposals", {"operation": operation, "arguments": asked})
 
-    def pending(self, task: str, **arguments: Any) -> dict[str, Any]:
-        row: dict[str, Any] = self.propose(task, **arguments).expect(201).json
+    def pending(self, task: str, operation: str = "refund", **arguments: Any) -> dict[str, Any]:
+        row: dict[str, Any] = self.propose(task, operation, **arguments).expect(201).json
         assert row["state"] == "pending", row
         return row
 
@@ -324,7 +350,7 @@ class Acting:
             self.pid(room)
 
         def verified() -> bool:
-            return self.propose(self.probe, order_id="1").json.get("denial") == "verify_failed"
+            return bool(self.propose(self.probe, order_id="1").json.get("denial") == "verify_failed")
 
         if not hasattr(self, "probe"):
             self.probe = self.task()

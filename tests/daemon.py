@@ -236,6 +236,7 @@ class Daemon:
         self.port = free_port() if tcp else 0
         self.client = Client(self.run / "api.sock")
         self.process: subprocess.Popen[bytes] | None = None
+        self.wrap = ""  # a command before the program's own, which it becomes
         self.groups = self.groups_make()
         self.seen_namespaces: set[str] = set()
         self.own_namespaces = namespaces_of(os.getpid())
@@ -292,7 +293,7 @@ class Daemon:
         enter = "".join(f"echo 0 >'{group}/cgroup.procs' && " for group in self.groups)
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
-                ["/bin/sh", "-c", f"{enter}exec setpriv --pdeathsig KILL '{program}' --config '{self.home}/demilune.yaml'"],
+                ["/bin/sh", "-c", f"{enter}exec setpriv --pdeathsig KILL {self.wrap} '{program}' --config '{self.home}/demilune.yaml'"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", start_new_session=True)
         wait_until("/readyz answers 200", lambda: self.ended() or self.client.ready(), 30)
         if self.ended():

@@ -38,11 +38,6 @@ HUGE_BYTES = 100 << 20
 Json = dict[str, Any]
 
 
-def numeral(text: str) -> int | float:
-    """Statuses are whole; seconds need not be."""
-    return float(text) if "." in text else int(text)
-
-
 class World:
     """What the provider knows, in its directory; one lock for all threads."""
 
@@ -65,11 +60,11 @@ class World:
         orders: dict[str, Json] = json.loads((self.directory / "orders.json").read_text())
         return orders.get(name)
 
-    def script(self, kind: str) -> tuple[str, int | float]:
+    def script(self, kind: str) -> tuple[str, float]:
         """The next misbehaviour of this kind, taken out of the file."""
         path = self.directory / "script"
         if not path.exists():
-            return "ok", 0
+            return "ok", 0.0
         with path.open("r+") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             lines = file.read().splitlines()
@@ -80,8 +75,8 @@ class World:
                     file.seek(0)
                     file.truncate()
                     file.write("".join(one + "\n" for one in lines))
-                    return words[1], numeral(words[2]) if len(words) > 2 else 0
-        return "ok", 0
+                    return words[1], float(words[2]) if len(words) > 2 else 0.0
+        return "ok", 0.0
 
     def note(self, text: str) -> None:
         with self.lock, (self.directory / "requests").open("a") as file:
@@ -138,7 +133,7 @@ class Handler(BaseHTTPRequestHandler):
         if what == "stall":
             time.sleep(number)
         elif what == "status":
-            self.reply(number, {"error": "scripted"})
+            self.reply(int(number), {"error": "scripted"})
             return
         elif what == "garbage":
             self.reply(200, b"<html>")
@@ -169,7 +164,7 @@ class Handler(BaseHTTPRequestHandler):
         elif what == "twice":
             found = [*found, *found]
         elif what == "status":
-            self.reply(number, {"error": "scripted"})
+            self.reply(int(number), {"error": "scripted"})
             return
         self.reply(200, {"data": found})
 
@@ -196,9 +191,9 @@ class Handler(BaseHTTPRequestHandler):
         what, number = self.world.script("effect")
         # Nothing happens in these.
         if what == "status":
-            self.reply(number, {"error": "scripted"})
+            self.reply(int(number), {"error": "scripted"})
         elif what == "retry":  # 429: come back in so many seconds
-            self.reply(429, {"error": "later"}, {"Retry-After": str(number)})
+            self.reply(429, {"error": "later"}, {"Retry-After": str(int(number))})
         elif what == "drop":
             self.drop()
         else:
@@ -206,13 +201,13 @@ class Handler(BaseHTTPRequestHandler):
                 time.sleep(number)
             self.done(what, number, self.world.execute(self.path, key, body, digest))
 
-    def done(self, what: str, number: int, answer: Json) -> None:
+    def done(self, what: str, number: float, answer: Json) -> None:
         """It happened; the answer is another matter."""
         credential = self.headers.get("Authorization", "")
         if what == "executes_then_drops":
             self.drop()
         elif what == "executes_then":  # any status
-            self.reply(number, {"error": "scripted"}, {"Location": "/elsewhere"} if number // 100 == 3 else None)
+            self.reply(int(number), {"error": "scripted"}, {"Location": "/elsewhere"} if number // 100 == 3 else None)
         elif what == "executes_then_stalls":
             time.sleep(number)
             self.reply(201, answer)

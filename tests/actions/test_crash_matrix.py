@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each process that has a part in an action is killed at each of its steps, and the supervisor starts it again. Whatever died: no record is lost, the
-state and the provider's ledger say the same, nothing happened twice, and what cannot be known is `unknown` until it is looked up.
+"""Each process that has a part in an action is killed at each of its steps, and the supervisor starts it again. Whatever died: no record is
+lost, the state and the provider's ledger say the same, nothing happened twice, and what cannot be known is `unknown` until it is looked up.
 
 A step is held open by the provider (slow, stalled) or by a process that stands still (SIGSTOP).
 """
@@ -202,7 +202,7 @@ def test_F11_a_budget_is_reserved_before_and_an_unknown_one_keeps_it() -> None:
         host.script("effect executes_then_drops", *["lookup status 503"] * 50)
         answer = Sent(host, first).join()
         assert answer is not None and answer.json["state"] == "unknown"
-        money = [b for b in host.json("budget", "show", task) if b["counter"] == "money" and not b["of_tenant"]][0]
+        money = next(b for b in host.json("budget", "show", task) if b["counter"] == "money" and not b["of_tenant"])
         assert (money["reserved"], money["used"]) == (4200, 0)
         host.approve(second["id"], code=1)
         assert host.row(second["id"])["denial"] == "budget" and host.effects(key_of(second)) == []

@@ -8,6 +8,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
@@ -67,7 +68,7 @@ def test_D3_two_people_at_once(host: Acting, task: str) -> None:
     for turn in range(REPEATS):
         row = host.pending(task, cents=100 + turn)
         bodies = {who: host.signed(row["id"], who) for who in ("anna", "bert")}
-        answers = at_once(*[lambda who=who: host.decide(row["id"], bodies[who]) for who in bodies])
+        answers = at_once(*[partial(host.decide, row["id"], body) for body in bodies.values()])
         late = [a for a in answers if a.status != 200]
         assert len(late) == 1 and late[0].status == 409, [(a.status, a.body) for a in answers]
         winner = "anna" if answers[0].status == 200 else "bert"
@@ -81,8 +82,9 @@ def test_D4_approve_reject_and_revoke_at_once(host: Acting, task: str) -> None:
     for turn in range(REPEATS):
         row = host.pending(task, cents=200 + turn)
         yes, no = host.signed(row["id"]), host.signed(row["id"], "bert", "reject")
-        at_once(after(draw, lambda: host.decide(row["id"], yes)), after(draw, lambda: host.decide(row["id"], no)),
-                after(draw, lambda: host.ask("POST", "/v1/revocations", {"kind": "approval", "name": row["id"], "reason": "r"})))
+        taken_back = {"kind": "approval", "name": row["id"], "reason": "r"}
+        at_once(after(draw, partial(host.decide, row["id"], yes)), after(draw, partial(host.decide, row["id"], no)),
+                after(draw, partial(host.ask, "POST", "/v1/revocations", taken_back)))
         state = settled(host, row)
         seen.add(state)
         assert state in ("succeeded", "rejected", "revoked", "denied", "failed")

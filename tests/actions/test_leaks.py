@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a secret may not be: answers, records, logs, files, and the memory of every process but the broker. And what a hostile program in a sandbox
-does not hear: facts of the system of record about others.
+"""Where a secret may not be: answers, records, logs, files, and the memory of every process but the broker. And what a hostile program in a
+sandbox does not hear: facts of the system of record about others.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STRANGER = '{"order_id":"777","cents":4200}'
 
 @pytest.fixture(scope="module")
 def host() -> Iterator[Acting]:
-    """After a day of work: good answers, bad ones, a provider that echoes the credential, a sandbox that lies, a lost answer, a restart of each room."""
+    """After a day of work: good answers, bad ones, a provider that echoes the credential, a sandbox that lies, a lost answer."""
     with Acting() as host:
         task = host.task()
         host.grant(task)
@@ -136,8 +136,9 @@ def test_H4_no_file_and_no_log_has_it(host: Acting) -> None:
 def test_H4_H11_no_answer_has_it(host: Acting) -> None:
     needles = codings(host.secret)
     rows = host.ask("GET", f"/v1/proposals?task={host.used}").expect(200).json["items"]
-    paths = [f"/v1/audit/{host.used}?format=ndjson", f"/v1/audit/{host.used}", f"/v1/proposals?task={host.used}", f"/v1/executions?task={host.used}",
-             "/v1/operations", "/v1/operations/refund", f"/v1/tasks/{host.used}", f"/v1/tasks/{host.used}/grants", f"/v1/tasks/{host.used}/budgets",
+    task = f"/v1/tasks/{host.used}"
+    paths = [f"/v1/audit/{host.used}?format=ndjson", f"/v1/audit/{host.used}", f"/v1/proposals?task={host.used}",
+             f"/v1/executions?task={host.used}", "/v1/operations", "/v1/operations/refund", task, f"{task}/grants", f"{task}/budgets",
              "/v1/containments", f"/v1/sandboxes/{host.box}", "/version", "/openapi.json",
              *(f"/v1/proposals/{row['id']}" for row in rows), *(f"/v1/executions/{one['id']}" for one in host.executions(host.used))]
     assert len(paths) > 20
@@ -160,7 +161,7 @@ FORGED = [("777", 4200), ("777", 1), ("1", 4200), ("48221", 9001)]
 
 
 def test_what_a_sandbox_hears_has_no_fact(host: Acting) -> None:
-    """A program proposes for orders of another tenant only to hear about them; it hears the condition, and never if there is such an order."""
+    """A program proposes for orders of another tenant only to hear about them; it hears the condition, and never if there is one."""
     client = host.daemon.client
     heard = {}
     for order, cents in FORGED:

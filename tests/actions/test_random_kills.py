@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Thirty actions, and in each a process dies at a random moment while the provider does as it likes. Nothing happens twice, no state is a lie, nothing
-stays open. DEMILUNE_KILLS is the number, DEMILUNE_SEED draws the same again.
+"""Thirty actions, and in each a process dies at a random moment while the provider does as it likes. Nothing happens twice, no state
+is a lie, nothing stays open. DEMILUNE_KILLS is the number, DEMILUNE_SEED draws the same again.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from truth import Sent, settled, truth
 
 KILLS = int(os.environ.get("DEMILUNE_KILLS", "30"))
 SEED = int(os.environ.get("DEMILUNE_SEED", str(random.randrange(1 << 30))))
-MOODS = ([], [], ["effect slow 0.03"], ["read stall 0.02"], ["effect executes_then_drops"], ["effect drop"], ["effect executes_then 500"],
-         ["effect executes_then_drops", "lookup pending"], ["effect truncated"], ["effect retry 1"], ["effect status 503"])
+MOODS: tuple[list[str], ...] = (
+    [], [], ["effect slow 0.03"], ["read stall 0.02"], ["effect executes_then_drops"], ["effect drop"], ["effect executes_then 500"],
+    ["effect executes_then_drops", "lookup pending"], ["effect truncated"], ["effect retry 1"], ["effect status 503"])
 
 
 def test_F1_to_F6_at_random_moments() -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import http.client
 import json
 import threading
@@ -25,10 +26,8 @@ class Asked:
         self.thread.start()
 
     def ask(self) -> None:
-        try:
+        with contextlib.suppress(OSError, http.client.HTTPException):
             self.answer = self.question()
-        except (OSError, http.client.HTTPException):
-            pass
 
     def join(self) -> Answer | None:
         self.thread.join(60)
