@@ -166,13 +166,15 @@ not_found(struct work *w, struct receipt *r)
 {
 	const struct capability *cap = &w->op->provider.capability;
 	const struct spent *s = ledger_by_execution(w->b->ledger, view_str(w->execution));
-	uint64_t now = clock_real_ms(), from = s->ended_ms > s->ms ? s->ended_ms : s->ms;
-	uint64_t passed = now > from ? now - from : 0;
+	uint64_t now = clock_real_ms(), proof = s->ended_ms + cap->consistency_ms;
 
-	if (passed < cap->consistency_ms) {
+	/* The broker that sent it ended without an answer: the provider may be at it for as long as an answer was waited for. */
+	if (s->ended_at == 0)
+		proof = s->ms + w->op->provider.timeout_ms + cap->consistency_ms;
+	if (now < proof) {
 		(void)snprintf(r->text, sizeof(r->text),
 			"the provider does not know it; that proves nothing for %llu s more",
-			(unsigned long long)((cap->consistency_ms - passed + 999) / 1000));
+			(unsigned long long)((proof - now + 999) / 1000));
 		lookup_end(w, r->text);
 		return;
 	}

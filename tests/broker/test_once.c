@@ -5,6 +5,7 @@
  */
 #include "play.h"
 
+#include "lib/action/request.h"
 #include "lib/base/fd.h"
 
 #include <fcntl.h>
@@ -212,6 +213,145 @@ F2_F3_killed_at_any_moment_never_two_and_never_a_lie(void **state)
 		assert_true(provider_effects(&play) - before <= 1);
 		action_done(&a);
 	}
+}
+
+static void
+G9_killed_while_it_waits_to_send_again_it_does_not(void **state)
+{
+	struct msg_executed m;
+	struct action a;
+
+	(void)state;
+	provider_script(&play, "effect retry 3\n");
+	action_refund(&play, &a);
+	action_send(&play, &a);
+	for (int i = 0; provider_requests(&play, "POST") == 0; i++) {
+		assert_true(i < 100);
+		play_silence(&play, 50);
+	}
+	play_silence(&play, 200);
+	play_restart(&play);
+	ask_is(&a, ATTEMPT_UNKNOWN);
+	nothing_more(&a, 0);
+	/* Not found proves nothing while the provider might still be at it: timeout_ms and consistency_ms. */
+	m = action_lookup(&play, &a);
+	action_is(&m, ATTEMPT_UNKNOWN, DENIAL_PROVIDER_ANSWER);
+	play_silence(&play, 3600);
+	m = action_lookup(&play, &a);
+	action_is(&m, ATTEMPT_FAILED, DENIAL_PROVIDER_ANSWER);
+	assert_int_equal(provider_requests(&play, "POST"), 1);
+	action_done(&a);
+}
+
+/* ---- at random ---- */
+
+enum { CHAOS_ROUNDS = 10, CHAOS_ACTIONS = 12 };
+
+/* Effects at the provider with the key of this record. */
+static unsigned
+effects_of(const struct action *a)
+{
+	auto_buf struct buf all = {.max = 16 << 20};
+	char key[REQUEST_KEY_MAX + 1], quoted[REQUEST_KEY_MAX + 12];
+	unsigned n = 0;
+
+	request_key(play.epoch, &a->proposal, 0, key);
+	(void)snprintf(quoted, sizeof(quoted), "\"key\": \"%s\"", key);
+	play_read(&play, play.provider_dir, "effects", &all);
+	for (const uint8_t *p = all.p; p != NULL && p < all.p + all.n; p++) {
+		p = memmem(p, (size_t)(all.p + all.n - p), quoted, strlen(quoted));
+		if (p == NULL)
+			break;
+		n++;
+	}
+	return n;
+}
+
+static uint32_t
+pick(uint32_t n)
+{
+	static uint64_t x;
+
+	if (x == 0) {
+		x = clock_mono_us() | 1;
+		print_message("# chaos %llu\n", (unsigned long long)x);
+	}
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	return (uint32_t)(x >> 20) % n;
+}
+
+/* What came to the engine meanwhile: a claim that must be true at the end. */
+static void
+hear(struct action *a, enum attempt *said, struct msg_executed m)
+{
+	for (unsigned i = 0; i < CHAOS_ACTIONS; i++)
+		if (id_eq(&m.execution, &a[i].execution) && m.attempt != ATTEMPT_UNKNOWN)
+			said[i] = m.attempt;
+}
+
+static void
+settle_all(struct action *a, enum attempt *said)
+{
+	for (unsigned i = 0; i < CHAOS_ACTIONS; i++) {
+		struct msg_executed m = action_ask(&play, &a[i]);
+
+		hear(a, said, m);
+		for (unsigned n = 0; m.attempt == ATTEMPT_UNKNOWN && n < 100; n++) {
+			play_silence(&play, 100);
+			m = action_lookup(&play, &a[i]);
+			hear(a, said, m);
+		}
+		if (m.attempt == ATTEMPT_UNKNOWN && !m.incident)
+			fail_msg("stays unknown: %.*s", VIEW_ARGS(m.text));
+	}
+}
+
+static void
+F_whatever_happens_no_effect_is_two_and_no_claim_a_lie(void **state)
+{
+	static const char *const scripts[] = {"", "effect executes_then_drops\n", "effect drop\n",
+		"effect executes_then 500\n", "effect status 400\n", "effect retry 1\n",
+		"effect status 429\n", "effect truncated\n", "effect executes_then_stalls 1\n",
+		"effect garbage\n", "effect status 503\n", "read drop\n",
+		"effect executes_then 202\n"};
+	unsigned claims[ATTEMPT_MAX] = {0};
+
+	(void)state;
+	for (unsigned round = 0; round < CHAOS_ROUNDS; round++) {
+		struct action a[CHAOS_ACTIONS];
+		enum attempt said[CHAOS_ACTIONS];
+
+		for (unsigned i = 0; i < CHAOS_ACTIONS; i++) {
+			said[i] = ATTEMPT_UNKNOWN;
+			provider_script(&play, scripts[pick(ARRAY_LEN(scripts))]);
+			action_refund(&play, &a[i]);
+		}
+		for (unsigned i = 0; i < CHAOS_ACTIONS; i++)
+			action_send(&play, &a[i]);
+		for (uint64_t until = clock_mono_us() + pick(60000); clock_mono_us() < until;)
+			play_turn(&play, 1);
+		if (pick(3) == 0)
+			play_engine_again(&play);
+		else
+			play_restart(&play);
+		play_write(play.provider_dir, "script", "");
+		settle_all(a, said);
+		for (unsigned i = 0; i < CHAOS_ACTIONS; i++) {
+			unsigned effects = effects_of(&a[i]);
+
+			claims[said[i]]++;
+			if (effects > 1 || (said[i] == ATTEMPT_SUCCEEDED && effects != 1) ||
+				(said[i] != ATTEMPT_SUCCEEDED && said[i] != ATTEMPT_UNKNOWN &&
+					effects != 0))
+				fail_msg("%s, and %u effects", attempt_text(said[i]), effects);
+			action_done(&a[i]);
+		}
+	}
+	for (unsigned i = 0; i < ATTEMPT_MAX; i++)
+		if (claims[i] != 0)
+			print_message("# %s: %u\n", attempt_text((enum attempt)i), claims[i]);
 }
 
 /* ---- at the same time ---- */
@@ -618,6 +758,8 @@ main(void)
 		TEST(F4_killed_before_the_end_is_recorded_it_is_unknown_then_found),
 		TEST(F6_killed_during_a_lookup_it_can_be_looked_up_again),
 		TEST(F2_F3_killed_at_any_moment_never_two_and_never_a_lie),
+		TEST(G9_killed_while_it_waits_to_send_again_it_does_not),
+		TEST(F_whatever_happens_no_effect_is_two_and_no_claim_a_lie),
 		TEST(D3_two_hundred_executes_of_one_approval_have_one_effect),
 		TEST(at_most_64_things_are_in_flight),
 		TEST(F7_a_second_broker_does_not_start),
