@@ -102,8 +102,8 @@ class Inside:
                               "tenant.memory": "16384GiB", "defaults.ttl": "1h", "defaults.idle": "1h"}, build=self.build)
         libexec = home.home / "libexec"
         libexec.mkdir()
-        for name, folder in (("config", "src/config"), ("engine", "src/engine"), ("relay", "src/relay"),
-                             ("agent", "guest/agent")):
+        for name, folder in (("config", "src/config"), ("engine", "src/engine"), ("broker", "src/broker"), ("dialer", "src/dialer"),
+                             ("relay", "src/relay"), ("agent", "guest/agent")):
             (libexec / f"demilune-{name}").symlink_to(self.build / folder / f"demilune-{name}")
         # Its environment is empty, so the settings come by a script.
         driver = libexec / "demilune-api"
@@ -192,7 +192,7 @@ def pss_mib(pids: list[int]) -> float:
 def sizes(here: daemon.Daemon, count: int) -> list[Row]:
     """What an idle daemon weighs, and what each further sandbox adds over its agent and relay."""
     time.sleep(1)
-    resting = pss_mib([p for p in here.pids() if daemon.role(p) in ("supervisor", "engine", "api")])
+    resting = pss_mib([p for p in here.pids() if daemon.role(p) in ("supervisor", "engine", "api", "broker", "dialer")])
     boxes = [here.client.create()["id"] for _ in range(count)]
     time.sleep(1)
     inside = {here.client.get(box).json["measured"]["host_pid"] for box in boxes}
@@ -200,7 +200,7 @@ def sizes(here: daemon.Daemon, count: int) -> list[Row]:
     per = (pss_mib(list(inside)) + pss_mib(relays)) / count
     for box in boxes:
         here.client.kill(box)
-    return [Row("idle daemon: supervisor, engine, api", resting, resting, "MiB", 25, 1),
+    return [Row("idle daemon: its five processes", resting, resting, "MiB", 25, 1),
             Row(f"idle sandbox: agent and relay, mean of {count}", per, per, "MiB", 3, count)]
 
 
