@@ -3,6 +3,7 @@
 #pragma once
 
 #include "broker/approval.h"
+#include "broker/checkpoint.h"
 #include "broker/http.h"
 #include "broker/ledger.h"
 #include "broker/limits.h"
@@ -35,6 +36,7 @@ struct broker {
 	struct vault *vault;
 	struct roots *roots;
 	struct ledger *ledger;
+	struct audit audit;
 	struct approval approval;
 	struct http *http;
 	struct link calls; /* of struct call */

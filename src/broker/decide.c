@@ -245,5 +245,6 @@ epoch_next(struct broker *b, struct ask ask)
 		tell_refused(b, ask, DENIAL_AUDIT_UNAVAILABLE, err.text);
 		return;
 	}
+	checkpoint_epoch(b);
 	TELL(b, ask, EPOCH_IS, epoch_is, {.epoch = ledger_epoch(b->ledger)});
 }

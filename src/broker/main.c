@@ -73,6 +73,7 @@ broker_done(struct broker *b)
 {
 	/* Nothing is answered any more; what was sent without an end is `unknown` for the next one. */
 	vault_free(b->vault);
+	checkpoint_done(b);
 	ledger_close(b->ledger);
 	roots_free(b->roots);
 }
@@ -98,6 +99,8 @@ main(void)
 	if (cut != 0)
 		log_line("cut %llu bytes of an unfinished entry off the end of the ledger",
 			(unsigned long long)cut);
+	if (checkpoint_open(&broker, &err) < 0)
+		log_exit(EXIT_LEDGER, "%s", err.text);
 	ending_init(&broker);
 	if (confine(&broker, &err) < 0)
 		log_exit(EXIT_NO_JAIL, "cannot be confined: %s", err.text);

@@ -38,18 +38,26 @@ epoch(struct broker *b, struct ask ask, const struct msg_epoch_next *m)
 	epoch_next(b, ask);
 }
 
-/* Checkpoints are not signed here. */
+/* Nothing is sent while the audit that tells of it cannot be signed; what was sent is told. */
 static void
-checkpoint(struct broker *b, struct ask ask, const struct msg_checkpoint_ask *m)
+execute_audited(struct broker *b, struct ask ask, const struct msg_execute *m)
 {
-	(void)m;
-	tell_refused(b, ask, DENIAL_AUDIT_UNAVAILABLE, "this broker signs no checkpoints");
+	char execution[ID_TEXT];
+
+	id_text(&m->execution, ID_EXECUTION, execution);
+	if (!b->audit.refused || work_of_execution(b, execution) != NULL ||
+		ledger_by_execution(b->ledger, view_str(execution)) != NULL)
+		execute(b, ask, m);
+	else
+		tell_refused(b, ask, DENIAL_AUDIT_UNAVAILABLE,
+			"the last head of the audit could not be signed; nothing is sent until one "
+			"is");
 }
 
 ASKED(verify_ask, verify_ask)
 ASKED(read_ask, read_ask)
 ASKED(decision_ask, decision_ask)
-ASKED(execute, execute)
+ASKED(execute, execute_audited)
 ASKED(execution_ask, execution_ask)
 ASKED(lookup_ask, lookup_ask)
 ASKED(settle_ask, settle_ask)
@@ -57,7 +65,7 @@ ASKED(revoke, revoke_ask)
 ASKED(broker_contain, contain)
 ASKED(release_ask, release_ask)
 ASKED(epoch_next, epoch)
-ASKED(checkpoint_ask, checkpoint)
+ASKED(checkpoint_ask, checkpoint_ask)
 
 static const struct ipc_row engine_rows[] = {
 	IPC_ROW(VERIFY_ASK, IN_ANY, on_verify_ask),
@@ -93,6 +101,7 @@ tell_ready(struct broker *b)
 		.epoch = ledger_epoch(b->ledger), .ledger_entries = ledger_entries(b->ledger)};
 
 	memcpy(m.catalogue, b->catalogue.digest, SHA256_BYTES);
+	checkpoint_ready(b, &m);
 	IPC_SEND(b->engine, 0, BROKER_READY, broker_ready, m);
 }
 

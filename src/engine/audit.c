@@ -4,6 +4,7 @@
 
 #include "engine/limits.h"
 #include "engine/redact.h"
+#include "engine/tree.h"
 #include "lib/audit/audit.h"
 #include "lib/base/clock.h"
 
@@ -16,17 +17,6 @@ audit_refuse(int r, const char *what, struct err *err)
 		return r;
 	return REFUSE(
 		err, BAD_REQUEST, "%s that cannot be recorded (too long, or not plain text)", what);
-}
-
-int
-audit_start(struct engine *e, struct err *err)
-{
-	auto_query struct query q = query_of(e->store, Q_AUDIT_LAST);
-	int r = query_one(&q, err);
-
-	if (r == 0)
-		e->audit_seq = col_u64(&q);
-	return r;
 }
 
 static const struct id host_chain;
@@ -133,14 +123,14 @@ audit_append(struct engine *e, const struct audit_event *ev, struct err *err)
 	buf_init(&record, 16384); /* the bound of AUDIT_ROW */
 	r = head_get(e, chain, &records, previous, err);
 	if (r == 0)
-		r = compose(ev, e->audit_seq + 1, records + 1, &record, err);
+		r = compose(ev, tree_size(e->tree) + 1, records + 1, &record, err);
 	if (r < 0)
 		return r;
 	audit_digest(previous, buf_view(&record), digest);
 	{
 		auto_query struct query q = query_of(e->store, Q_AUDIT_INSERT);
 
-		arg_u64(&q, e->audit_seq + 1);
+		arg_u64(&q, tree_size(e->tree) + 1);
 		arg_id(&q, chain);
 		arg_u64(&q, records + 1);
 		arg_digest(&q, previous);
@@ -151,7 +141,9 @@ audit_append(struct engine *e, const struct audit_event *ev, struct err *err)
 	if (r == 0)
 		r = head_set(e, chain, records + 1, digest, err);
 	if (r == 0)
-		e->audit_seq++; /* a rollback leaves a hole in these numbers, never in a chain's */
+		r = tree_add(e, digest, err);
+	if (r == 0)
+		checkpoint_due(e);
 	return r;
 }
 

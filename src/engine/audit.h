@@ -26,9 +26,6 @@ int audit_append(struct engine *e, const struct audit_event *ev, struct err *err
 /* A failure of audit_append that is the caller's doing becomes a refusal that names `what`; else r itself. */
 int audit_refuse(int r, const char *what, struct err *err) MUST_CHECK;
 
-/* At start: where the numbers go on. */
-int audit_start(struct engine *e, struct err *err) MUST_CHECK;
-
 /* Helpers for the writers of "data": a key and its value. */
 void put_str(struct canon_writer *w, const char *key, const char *text);
 void put_view(struct canon_writer *w, const char *key, struct view v); /* C0 controls are escaped */

@@ -309,6 +309,7 @@ send_execute(struct begin *b, struct call *c)
 	c->bytes = b->op->provider.response_max;
 	c->day = b->x.day;
 	c->wait.done = on_execution_told;
+	checkpoint_before(b->engine);
 	if (BROKER_ASK(b->engine, &c->wait, EXECUTE, execute, EXECUTED, &err,
 		    {.execution = b->x.id,
 			    .proposal = b->p.id,

@@ -137,6 +137,7 @@ put_ready(struct canon_writer *w, const void *arg)
 {
 	const struct msg_broker_ready *m = arg;
 
+	put_view(w, "audit_key", m->audit_key);
 	put_digest(w, "catalogue", m->catalogue);
 	put_u64(w, "checkpoint_size", m->checkpoint_size);
 	put_u64(w, "epoch", m->epoch);
@@ -158,6 +159,7 @@ on_broker_ready(struct engine *e, const struct msg_broker_ready *m, struct err *
 	keep(b->audit_key, sizeof(b->audit_key), m->audit_key);
 	keep(b->note, sizeof(b->note), m->note);
 	record(e, "broker.ready", put_ready, m);
+	checkpoint_told(e, m);
 	b->told = true;
 	executions_resume(e);
 	return 0;

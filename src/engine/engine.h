@@ -12,6 +12,7 @@
 #pragma once
 
 #include "engine/broker.h"
+#include "engine/checkpoint.h"
 #include "engine/outbox.h"
 #include "engine/store.h"
 #include "lib/action/operation.h"
@@ -41,7 +42,8 @@ struct engine {
 	int state_fd;     /* owned */
 	bool ready, stopping, stopped;
 	bool restarted;                    /* the supervisor is the one of the last engine */
-	uint64_t audit_seq;                /* number of the last record of all */
+	struct tree *tree;                 /* owned: over all audit records */
+	struct checkpoints checkpoints;
 	struct ipc_peer *supervisor, *api; /* owned; api NULL while it is being restarted */
 	uint32_t api_generation;
 	struct broker broker;

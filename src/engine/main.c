@@ -14,6 +14,7 @@
 #include "engine/result.h"
 #include "engine/serve.h"
 #include "engine/template.h"
+#include "engine/tree.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/loop/loop.h"
@@ -67,6 +68,7 @@ engine_init(struct engine *e)
 	list_init(&e->broker.waits);
 	ev_timer_init(&e->actions, on_actions, 0, (double)LIMIT_TICK_MS / 1000);
 	outbox_init(&e->outbox, e);
+	checkpoint_init(e);
 	list_init(&e->calls);
 	ev_timer_init(&e->lookup, on_lookups, 0, 0);
 	ev_timer_init(&e->again, on_executions_again, 0, 0);
@@ -124,6 +126,7 @@ main(int argc, char **argv)
 		log_exit(3, "%s", err.text);
 	(void)ev_run(engine.loop, 0);
 	store_close(engine.store);
+	tree_close(engine.tree);
 	catalogue_done(&engine.catalogue);
 	return 0;
 }

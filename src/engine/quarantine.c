@@ -8,6 +8,7 @@
 #include "engine/proposal.h"
 #include "engine/reconcile.h"
 #include "engine/result.h"
+#include "engine/tree.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
@@ -283,6 +284,8 @@ ask_epoch(struct engine *e, struct err *err)
 	r = BROKER_ASK(e, &n->wait, EPOCH_NEXT, epoch_next, EPOCH_IS, err, {0});
 	if (r < 0)
 		free(n);
+	else
+		checkpoint_line(e); /* what is asked behind it belongs to the next epoch */
 	return r;
 }
 
@@ -316,23 +319,26 @@ quarantine_begin(struct engine *e, const char *reason, struct err *err)
 
 /* ---- at BROKER_READY ---- */
 
+/* Does the store have the records that this head was signed over? */
 static int
-count_records(struct engine *e, uint64_t *ret, struct err *err)
+same_root(struct engine *e, bool *ret, struct err *err)
 {
-	auto_query struct query q = query_of(e->store, Q_AUDIT_COUNT);
-	int r = query_one(&q, err);
+	const struct merkle_source nodes = tree_source(e);
+	struct merkle_hash root;
+	int r = merkle_root_at(&nodes, e->broker.checkpoint_size, &root, err);
 
 	if (r == 0)
-		*ret = col_u64(&q);
+		*ret = memcmp(root.b, e->broker.checkpoint_root, 32) == 0;
 	return r;
 }
 
-/* The quarantine for this checkpoint was made, and the broker went on to another epoch. */
+/* The quarantine for this checkpoint was made, and the broker went on to another epoch, in which nothing is signed yet. */
 static bool
 done_before(const struct memory *m, const struct broker *b)
 {
-	return m->ended != 0 && m->size == b->checkpoint_size &&
-	       memcmp(m->root, b->checkpoint_root, 32) == 0 && b->epoch == m->ended + 1;
+	return m->ended != 0 && b->epoch == m->ended + 1 &&
+	       (b->checkpoint_size == 0 || (m->size == b->checkpoint_size &&
+						   memcmp(m->root, b->checkpoint_root, 32) == 0));
 }
 
 int
@@ -341,15 +347,20 @@ quarantine_check(struct engine *e, struct err *err)
 	const struct broker *b = &e->broker;
 	char reason[200];
 	struct memory m;
-	uint64_t records = 0;
-	int r = count_records(e, &records, err);
+	uint64_t records = tree_size(e->tree);
+	bool same = true;
+	int r = memory_read(e, &m, err);
 
-	if (r == 0)
-		r = memory_read(e, &m, err);
 	if (r < 0)
 		return r;
-	if (done_before(&m, b))
+	if (done_before(&m, b)) {
+		checkpoint_line(e);
 		return remember(e, err);
+	}
+	if (b->checkpoint_size != 0 && b->checkpoint_size <= records)
+		r = same_root(e, &same, err);
+	if (r < 0)
+		return r;
 	if (b->checkpoint_size > records)
 		(void)snprintf(reason, sizeof(reason),
 			"the store has %" PRIu64 " audit records, a signed checkpoint has %" PRIu64
@@ -360,6 +371,11 @@ quarantine_check(struct engine *e, struct err *err)
 			"the broker's ledger has %" PRIu64 " entries in epoch %" PRIu64
 			" and had %" PRIu64 " in epoch %" PRIu64 ": the ledger was restored",
 			b->ledger_entries, b->epoch, m.entries, m.epoch);
+	else if (!same)
+		(void)snprintf(reason, sizeof(reason),
+			"the store has other records than the signed checkpoint of %" PRIu64
+			": it was changed, or restored and went on",
+			b->checkpoint_size);
 	else if (m.epoch != 0 && m.epoch != b->epoch)
 		(void)snprintf(reason, sizeof(reason),
 			"the broker is in epoch %" PRIu64 ", the store in %" PRIu64

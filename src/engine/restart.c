@@ -10,6 +10,7 @@
 #include "engine/job.h"
 #include "engine/limits.h"
 #include "engine/serve.h"
+#include "engine/tree.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
@@ -127,7 +128,7 @@ on_settings(struct engine *e, const struct msg_settings *m, struct err *err)
 	if (r == 0)
 		r = boot_of_before(e, &e->restarted, err);
 	if (r == 0)
-		r = audit_start(e, err);
+		r = tree_open(e, err);
 	if (r == 0)
 		r = record_start(e, err);
 	if (r == 0)

@@ -20,6 +20,7 @@
 #include "engine/life.h"
 #include "engine/limits.h"
 #include "engine/lost.h"
+#include "engine/proof.h"
 #include "engine/propose.h"
 #include "engine/reconcile.h"
 #include "engine/restart.h"
@@ -117,6 +118,9 @@ REQUEST(input_delete)
 REQUEST(template_list)
 REQUEST(template_get)
 REQUEST(audit_read)
+REQUEST(checkpoint_get)
+REQUEST(inclusion_get)
+REQUEST(consistency_get)
 REQUEST(health)
 REQUEST(operation_list)
 REQUEST(operation_get)
@@ -167,6 +171,9 @@ static const struct ipc_row api_rows[] = {
 	IPC_ROW(TEMPLATE_LIST, IN(API_LIVE), on_template_list),
 	IPC_ROW(TEMPLATE_GET, IN(API_LIVE), on_template_get),
 	IPC_ROW(AUDIT_READ, IN(API_LIVE), on_audit_read),
+	IPC_ROW(CHECKPOINT_GET, IN(API_LIVE), on_checkpoint_get),
+	IPC_ROW(INCLUSION_GET, IN(API_LIVE), on_inclusion_get),
+	IPC_ROW(CONSISTENCY_GET, IN(API_LIVE), on_consistency_get),
 	IPC_ROW(HEALTH, IN(API_LIVE), on_health),
 	IPC_ROW(OPERATION_LIST, IN(API_LIVE), on_operation_list),
 	IPC_ROW(OPERATION_GET, IN(API_LIVE), on_operation_get),

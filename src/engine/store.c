@@ -15,7 +15,9 @@ struct store {
 	sqlite3 *database; /* owned */
 	sqlite3_stmt *statements[Q_MAX];
 	struct durable durable;
-	bool open; /* inside a transaction */
+	bool open;                              /* inside a transaction */
+	void (*end)(void *arg, bool committed); /* NULL: nobody is told */
+	void *end_arg;
 };
 
 /* ---- names below the working directory ---- */
@@ -258,6 +260,8 @@ tx_commit(struct tx *tx, struct err *err)
 	s->open = false;
 	tx->store = NULL;
 	durable_committed(&s->durable);
+	if (s->end != NULL)
+		s->end(s->end_arg, true);
 	return 0;
 }
 
@@ -273,7 +277,16 @@ tx_cleanup(struct tx *tx)
 	if (sqlite3_get_autocommit(tx->store->database) == 0 &&
 		run(tx->store, Q_ROLLBACK, &err) < 0)
 		log_exit(1, "a transaction cannot be undone: %s", err.text);
+	if (tx->store->end != NULL)
+		tx->store->end(tx->store->end_arg, false);
 	tx->store = NULL;
+}
+
+void
+store_on_end(struct store *s, void (*end)(void *arg, bool committed), void *arg)
+{
+	s->end = end;
+	s->end_arg = arg;
 }
 
 void

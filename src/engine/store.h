@@ -43,6 +43,9 @@ int tx_commit(struct tx *tx, struct err *err) MUST_CHECK;
 void tx_cleanup(struct tx *tx);
 #define auto_tx __attribute__((cleanup(tx_cleanup)))
 
+/* What is told, with its argument, of the end of each transaction that was begun; one. */
+void store_on_end(struct store *s, void (*end)(void *arg, bool committed), void *arg);
+
 /* All commits so far are on disk when this returns. */
 void store_sync(struct store *s);
 

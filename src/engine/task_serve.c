@@ -288,6 +288,7 @@ on_task_close(struct engine *e, struct reply to, const struct msg_task_close *m,
 	list_each (s, &e->sandboxes, struct sandbox, link)
 		if (id_eq(&s->task, &t.id))
 			sandbox_kill(s, SANDBOX_REASON_TASK_CLOSED, &p, view_of(NULL, 0));
+	checkpoint_soon(e);
 	store_sync(e->store);
 	return answer(&t, to, err);
 }
@@ -311,6 +312,7 @@ send_records(struct engine *e, struct reply to, const struct id *chain,
 		r = query_next(&q, err), n++) {
 		struct msg_audit_row row = {.number = col_u64(&q)};
 
+		row.leaf = col_u64(&q) - 1;
 		col_digest(&q, row.previous);
 		col_digest(&q, row.record_digest);
 		row.record = col_view(&q);

@@ -299,6 +299,8 @@ carry_edge(struct play *p, const struct msg_broker_ready *m)
 	SAY_FD(p->supervisor, BROKER_EDGE, broker_edge, pair[1], {0});
 	(void)close(pair[1]);
 	p->broker = pair[0];
+	if (m->checkpoint_size == 0 || memcmp(m->checkpoint_root, p->head_root, 32) != 0)
+		play_head_forget(p);
 	SAY(p->broker, BROKER_READY, broker_ready, *m);
 }
 

@@ -7,6 +7,7 @@
 #include "lib/audit/audit.h"
 #include "lib/base/fd.h"
 #include "lib/base/hex.h"
+#include "lib/tlog/sign.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -331,9 +332,9 @@ play_kill(struct play *p)
 void
 play_broker(struct play *p, bool again)
 {
-	struct msg_broker_ready m = {.epoch = 7,
-		.audit_key = view_str("demilune.local/audit+00000000+AA"),
-		.note = view_str("")};
+	struct msg_broker_ready m = {.epoch = 7};
+
+	play_head_told(p, &m);
 
 	memcpy(m.catalogue, p->catalogue.digest, 32);
 	if (again) {
@@ -369,8 +370,72 @@ play_send(int fd, enum msg_type type, uint64_t tag, const struct buf *body, int 
 	buf_done(&b);
 }
 
+/* A key that is nobody's: its seed stands in every build. */
+static const uint8_t head_seed[32] = "a played broker signs with this";
+static const char origin[] = "play.test/audit";
+
+static struct note_key
+head_key(void)
+{
+	struct note_key k = {0};
+	struct err err;
+
+	(void)snprintf(k.name, sizeof(k.name), "%s", origin);
+	assert_int_equal(note_key_of(head_seed, &k, &err), 0);
+	return k;
+}
+
+void
+play_head(struct play *p)
+{
+	auto_buf struct buf text = {.max = 2048}, note = {.max = 2048};
+	const struct note_key k = head_key();
+	struct checkpoint c = {.origin = view_str(origin)};
+	struct msg_checkpoint_ask m;
+	struct merkle_hash was;
+	struct err err;
+
+	play_decoded(msg_checkpoint_ask_get(p->in.body, &m, &err), "CHECKPOINT_ASK");
+	c.size = m.size;
+	memcpy(c.root.b, m.root, 32);
+	memcpy(was.b, p->head_root, 32);
+	if (p->head_size == 0)
+		was = merkle_empty();
+	if (!merkle_consistency_ok(p->head_size, &was, m.size, &c.root, m.proof))
+		fail_msg("the head of %lu records does not continue that of %lu",
+			(unsigned long)m.size, (unsigned long)p->head_size);
+	checkpoint_write(&c, &text);
+	assert_int_equal(note_sign(head_seed, &k, buf_view(&text), &note, &err), 0);
+	p->head_size = m.size;
+	memcpy(p->head_root, m.root, 32);
+	(void)snprintf(p->head_note, sizeof(p->head_note), "%.*s", VIEW_ARGS(buf_view(&note)));
+	p->heads++;
+	SAY_TAG(p->broker, p->in.tag, CHECKPOINT_IS, checkpoint_is, -1,
+		{.size = m.size, .note = buf_view(&note)});
+}
+
+void
+play_head_told(struct play *p, struct msg_broker_ready *m)
+{
+	static char key_text[NOTE_KEY_TEXT];
+	const struct note_key k = head_key();
+
+	note_key_write(&k, key_text);
+	m->checkpoint_size = p->head_size;
+	memcpy(m->checkpoint_root, p->head_root, 32);
+	m->audit_key = view_str(key_text);
+	m->note = view_str(p->head_note);
+}
+
+void
+play_head_forget(struct play *p)
+{
+	p->head_size = 0;
+	p->head_note[0] = '\0';
+}
+
 static int
-receive(struct play *p, int fd, struct err *err)
+receive_one(struct play *p, int fd, struct err *err)
 {
 	struct pollfd w = {.fd = fd, .events = POLLIN};
 	enum edge edge = fd == p->supervisor ? EDGE_ENGINE_SUPERVISOR
@@ -382,6 +447,18 @@ receive(struct play *p, int fd, struct err *err)
 	if (poll(&w, 1, WAIT_MS) != 1)
 		return err_set(err, -ETIMEDOUT, "nothing came");
 	return ipc_read(fd, edge, ROOM_ENGINE, p->room, IPC_MAX, &p->in, err);
+}
+
+static int
+receive(struct play *p, int fd, struct err *err)
+{
+	for (;;) {
+		int r = receive_one(p, fd, err);
+
+		if (r < 0 || fd != p->broker || p->in.type != MSG_CHECKPOINT_ASK || p->heads_held)
+			return r;
+		play_head(p);
+	}
 }
 
 void
@@ -442,10 +519,20 @@ play_want_closed(struct play *p, int fd)
 void
 play_want_silence(struct play *p, int fd, int ms)
 {
-	struct pollfd w = {.fd = fd, .events = POLLIN};
+	uint64_t until = clock_mono_ms() + (uint64_t)ms;
 
-	(void)p;
-	assert_int_equal(poll(&w, 1, ms), 0);
+	/* Heads are asked for at any time. */
+	for (uint64_t now = clock_mono_ms(); now < until; now = clock_mono_ms()) {
+		struct pollfd w = {.fd = fd, .events = POLLIN};
+		struct err err = {0};
+
+		if (poll(&w, 1, (int)(until - now)) == 0)
+			return;
+		if (fd != p->broker || p->heads_held || receive_one(p, fd, &err) < 0 ||
+			p->in.type != MSG_CHECKPOINT_ASK)
+			fail_msg("there should be silence");
+		play_head(p);
+	}
 }
 
 void

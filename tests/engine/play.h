@@ -25,6 +25,12 @@ struct play {
 	uint8_t *room;
 	struct ipc_msg in; /* the last message */
 	uint64_t tag;
+	/* The played broker signs each head that continues the last, without being asked to; unless a test wants to see them itself. */
+	bool heads_held;
+	uint64_t head_size;
+	uint8_t head_root[32];
+	unsigned heads; /* how many it signed */
+	char head_note[2049];
 	struct catalogue catalogue; /* the sample, as the engine has it */
 	struct buf documents;       /* its bytes */
 };
@@ -92,6 +98,13 @@ void play_refused(struct play *p, enum error error);
 /* ---- whole steps ---- */
 
 extern const struct caller as_root;
+
+/* CHECKPOINT_ASK is in p->in: signed as the real broker would; its proof must hold. */
+void play_head(struct play *p);
+/* What the broker would tell of its newest head. */
+void play_head_told(struct play *p, struct msg_broker_ready *m);
+/* The broker was told of another line. */
+void play_head_forget(struct play *p);
 
 /* BROKER_READY on the edge of the start, or with `again` on a new one; the epoch is 7. */
 void play_broker(struct play *p, bool again);

@@ -42,5 +42,3 @@ ORDER BY seq LIMIT 64;
 -- PROPOSAL_APPROVED: decided, and not yet carried out; few of many, so by their index (+seq)
 SELECT seq, id FROM proposal WHERE state = 'approved' AND +seq > ? ORDER BY +seq LIMIT 1;
 
--- AUDIT_COUNT: leaves of the tree
-SELECT count(*) FROM audit;

@@ -25,14 +25,11 @@ SELECT records, head FROM chain WHERE id = ?;
 -- CHAIN_SET: it grew by one
 UPDATE chain SET records = ?, head = ? WHERE id = ?;
 
--- AUDIT_LAST: the highest number of any record
-SELECT coalesce(max(seq), 0) FROM audit;
-
 -- AUDIT_INSERT: one record
 INSERT INTO audit (seq, chain, number, previous, digest, record) VALUES (?, ?, ?, ?, ?, ?);
 
 -- AUDIT_PAGE: records of a chain after a number
-SELECT number, previous, digest, record FROM audit WHERE chain = ? AND number > ? ORDER BY number LIMIT ?;
+SELECT number, seq, previous, digest, record FROM audit WHERE chain = ? AND number > ? ORDER BY number LIMIT ?;
 
 -- IDEMPOTENCY_GET: what this key made
 SELECT body, made FROM idempotency WHERE tenant = ? AND key = ? AND created_ms >= ?;

@@ -18,11 +18,17 @@ struct tile {
 	struct merkle_hash node[TILE_NODES];
 };
 
-/* Node `position` of the level `low` (0..7) inside the tile. */
+/* Nodes of the level `low` (0..7) inside a tile. */
+static inline uint64_t
+tile_nodes(unsigned low)
+{
+	return (uint64_t)TILE_WIDTH >> low;
+}
+
 static inline struct merkle_hash *
 tile_node(struct tile *t, unsigned low, uint64_t position)
 {
-	return &t->node[2 * TILE_WIDTH - (2 * TILE_WIDTH >> low) + position];
+	return &t->node[2 * (TILE_WIDTH - tile_nodes(low)) + position];
 }
 
 /* Makes all nodes from `n` hashes of the lowest level; what they do not complete stays as it was. Returns the common root when n is 256. */

@@ -65,23 +65,21 @@ bad_notes(void **state)
 static void
 bad_keys(void **state)
 {
-	static const char
-		*const bad[] =
-			{"", "+", "++", "PeterNeumann", "PeterNeumann+c74f20a3",
-				"PeterNeumann+c74f20a4+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/"
-				"LDE4izWy10TW", /* another hash */
-				"PeterNeumenn+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/"
-				"LDE4izWy10TW", /* another name */
-				"PeterNeumann+C74F20A3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/"
-				"LDE4izWy10TW",
-				"PeterNeumann+c74f20a3+AhpC2QcUPDhMQegwxbzhKqiBfsVkmqq/"
-				"LDE4izWy10TW", /* another kind */
-				"PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/"
-				"LDE4izWy10TW\n",
-				"Peter "
-				"Neumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW",
-				"+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW",
-				"PeterNeumann+c74f20a3+ARpc2QcUPDhMQegw"};
+	static const char *const bad[] = {"", "+", "++", "PeterNeumann", "PeterNeumann+c74f20a3",
+		"PeterNeumann+c74f20a4+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/"
+		"LDE4izWy10TW", /* another hash */
+		"PeterNeumenn+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/"
+		"LDE4izWy10TW", /* another name */
+		"PeterNeumann+C74F20A3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/"
+		"LDE4izWy10TW",
+		"PeterNeumann+c74f20a3+AhpC2QcUPDhMQegwxbzhKqiBfsVkmqq/"
+		"LDE4izWy10TW", /* another kind */
+		"PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/"
+		"LDE4izWy10TW\n",
+		"Peter "
+		"Neumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW",
+		"+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW",
+		"PeterNeumann+c74f20a3+ARpc2QcUPDhMQegw"};
 	struct note_key k;
 	struct err err;
 
