@@ -289,7 +289,7 @@ int
 checkpoint_open(struct broker *b, struct err *err)
 {
 	struct audit *a = &b->audit;
-	struct found own = {.epoch = 1}, newest;
+	struct found own = {0}, mine, newest;
 	bool new_key = false, fork = false;
 
 	a->note.max = 2 * NOTE_MAX;
@@ -298,18 +298,22 @@ checkpoint_open(struct broker *b, struct err *err)
 	if (key_open(b, &new_key, err) < 0 || own_read(b, new_key, &own, err) < 0)
 		return err->code;
 	note_key_write(&a->key, a->key_text);
-	newest = own;
+	/* An epoch that began and has nothing signed yet is ahead of all before it. */
+	mine = own.epoch >= ledger_epoch(b->ledger)
+		       ? own
+		       : (struct found){.epoch = ledger_epoch(b->ledger)};
+	newest = mine;
 	for (size_t i = 0; i < b->nmirrors; i++) {
 		struct found f;
 
 		if (!mirror_read(b, i, new_key, &f))
 			continue;
-		fork = fork || forks(&f, &own);
+		fork = fork || (f.size != 0 && forks(&f, &mine));
 		if (after(&f, &newest))
 			newest = f;
 	}
-	if ((fork || after(&newest, &own) || own.epoch > ledger_epoch(b->ledger)) &&
-		restored(b, &own, &newest, err) < 0)
+	if ((fork || after(&newest, &mine) || own.epoch > ledger_epoch(b->ledger)) &&
+		restored(b, &mine, &newest, err) < 0)
 		return err->code;
 	checkpoint_epoch(b);
 	if (own.epoch == a->epoch && own.size != 0) {

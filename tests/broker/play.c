@@ -240,6 +240,8 @@ play_open(struct play *p)
 	p->state = make_dir(root, "state", 0700, BROKER_UID);
 	p->trust = make_dir(root, "trust", 0755, 0);
 	p->provider_dir = make_dir(root, "provider", 0755, 0);
+	p->mirror[0] = make_dir(root, "mirror0", 0755, BROKER_UID);
+	p->mirror[1] = make_dir(root, "mirror1", 0755, BROKER_UID);
 	secrets = make_dir(root, "secrets", 0700, 0);
 	play_write(secrets, "shop-key", PLAY_SECRET "\n");
 	(void)close(secrets);
@@ -443,7 +445,12 @@ play_launch(struct play *p)
 {
 	play_launch_only(p);
 	tell_secret(p);
-	SAY_TAG(p->supervisor, 0, BROKER_BEGIN, broker_begin, -1, {.origin = "play.test/audit"});
+	for (size_t i = 0; p->mirrors && i < ARRAY_LEN(p->mirror); i++)
+		SAY_TAG(p->supervisor, 0, MIRROR, mirror, p->mirror[i], {.path = "mirror"});
+	struct msg_broker_begin begin = {0};
+	(void)snprintf(begin.origin, sizeof(begin.origin), "%s",
+		p->origin != NULL ? p->origin : "play.test/audit");
+	SAY_TAG(p->supervisor, 0, BROKER_BEGIN, broker_begin, -1, begin);
 	if (p->dials == DIALER_AWAY)
 		(void)close(take_fd(&p->dialer));
 }

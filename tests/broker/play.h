@@ -30,8 +30,10 @@ struct person {
 };
 
 struct play {
-	char dir[64]; /* state, trust, secrets, provider */
-	int state, trust, provider_dir;
+	char dir[64];                              /* state, trust, secrets, provider */
+	int state, trust, provider_dir, mirror[2]; /* the mirrors are told when `mirrors` */
+	bool mirrors;
+	const char *origin; /* NULL: the usual */
 	int supervisor, engine, dialer;
 	pid_t broker, provider; /* 0: not running */
 	uint16_t port;

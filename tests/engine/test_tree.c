@@ -32,6 +32,11 @@ setup(void **state)
 	play_open(&play);
 	play_start(&play);
 	play_broker(&play, false);
+	/* It has read BROKER_READY. */
+	for (int i = 0; i < 500 && (play_audit_of(&play, "host") == 0 ||
+					   play_events(&play, "broker.ready") == 0);
+		i++)
+		(void)poll(NULL, 0, 10);
 	*state = &play;
 	return 0;
 }
