@@ -41,8 +41,8 @@ struct engine {
 	int templates_fd; /* owned: templates/ of the state; -1 when there are none yet */
 	int state_fd;     /* owned */
 	bool ready, stopping, stopped;
-	bool restarted;                    /* the supervisor is the one of the last engine */
-	struct tree *tree;                 /* owned: over all audit records */
+	bool restarted;    /* the supervisor is the one of the last engine */
+	struct tree *tree; /* owned: over all audit records */
 	struct checkpoints checkpoints;
 	struct ipc_peer *supervisor, *api; /* owned; api NULL while it is being restarted */
 	uint32_t api_generation;

@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
 import pty
+import resource
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fake import SANDBOX, TASK, Fake, Handler, Seen
+from signed_log import Log
 
 JOB = "ex_0123456789abcdef"
 
@@ -47,7 +50,43 @@ STORY = export([
 ])
 
 
+def log_of(lines: list[bytes], key: Log | None = None) -> Log:
+    """The log in which these lines stand, among records of others."""
+    digests = [hashlib.sha256(b"other %d" % i).digest() for i in range(7 + len(lines) + 3)]
+    for line in lines:
+        row = json.loads(line)
+        digests[row["leaf"]] = bytes.fromhex(row["digest"][7:])
+    return Log(digests, key=key)
+
+
+def answer(h: Handler, status: int, what: Any) -> None:
+    body = json.dumps(what).encode()
+    h.send_response(status)
+    h.send_header("Content-Type", "application/json")
+    h.send_header("Content-Length", str(len(body)))
+    h.end_headers()
+    h.wfile.write(body)
+
+
+def serve_log(fake: Fake, log: Log, size: int | None = None) -> None:
+    size = log.size if size is None else size
+
+    def inclusion(h: Handler, s: Seen) -> None:
+        of = int(s.query["size"])
+        items = [{"leaf": int(x), "size": of, "hashes": log.inclusion(int(x), of)} for x in s.query["leaves"].split(",")]
+        answer(h, 200, {"items": items, "more": False})
+
+    def consistency(h: Handler, s: Seen) -> None:
+        old, new = int(s.query["from"]), int(s.query["size"])
+        answer(h, 200, {"size": new, "hashes": log.consistency(old, new)})
+
+    fake.on("GET", "/v1/audit/checkpoint", 200, {"size": size, "note": log.note(size), "audit_key": log.key})
+    fake.on("GET", f"/v1/audit/{TASK}/inclusion", inclusion)
+    fake.on("GET", "/v1/audit/consistency", consistency)
+
+
 def serve(fake: Fake, lines: list[bytes], name: str = "48221", tasks: int = 1, records: int | None = None) -> None:
+    serve_log(fake, log_of(lines))
     def answer(h: Handler, s: Seen) -> None:
         h.stream("application/x-ndjson")
         for line in lines:
@@ -117,7 +156,8 @@ def test_the_tenant_of_a_ticket(fake: Fake) -> None:
     fake.on("GET", "/v1/tasks/48221", 200, {"id": other})
     for verb in (["audit"], ["audit", "verify"], ["audit", "--json"]):
         assert fake.run(*verb, "--tenant", "acme", "48221").stderr == b""
-        assert fake.seen[-1].path == f"/v1/audit/{TASK}"
+        assert f"/v1/audit/{TASK}" in {s.path for s in fake.seen}
+        fake.seen.clear()
     done = fake.run("audit", "--tenant", "nobody", "48221", code=1)
     assert b"no task of tenant nobody has the ticket 48221" in done.stderr
 
@@ -209,3 +249,177 @@ def test_a_broken_record_is_no_table(fake: Fake, lines: list[bytes]) -> None:
     serve(fake, lines)
     done = fake.run("audit", "48221", code=1)
     assert done.stdout == b"" and done.stderr
+
+
+# ---- the signed log, and what a person holds of it ----
+
+
+PROPOSAL = b'{"action":"refund","v":1}'
+DIGEST = hashlib.sha256(b"demilune-proposal-v1\0" + PROPOSAL).hexdigest()
+
+
+def story(digest: str = DIGEST) -> list[bytes]:
+    lines = [json.loads(line)["record"] for line in STORY]
+    return export([*lines, record(9, "proposal.pending", {"digest": digest})])
+
+
+def evidence(fake: Fake, digest: str = DIGEST, body: bytes = PROPOSAL) -> None:
+    fake.on("GET", f"/v1/tasks/{TASK}/grants", 200, {"items": [{"id": "gr_0123456789abcdef"}], "more": False})
+    fake.on("GET", "/v1/proposals", 200, {"more": False, "items": [
+        {"id": "pr_0123456789abcdef", "digest": digest, "record": base64.b64encode(body).decode(), "decisions": []}]})
+    fake.on("GET", "/v1/executions", 200, {"items": [{"id": "xc_0123456789abcdef", "receipt": {"id": "re_1"}}], "more": False})
+
+
+def exported(fake: Fake, path: Path, lines: list[bytes], log: Log, *args: str) -> list[bytes]:
+    serve(fake, lines)
+    serve_log(fake, log)
+    path.unlink(missing_ok=True)
+    done = fake.run("audit", "export", "--out", str(path), *args, "48221")
+    assert b"9 records in a signed log of 19, 1 grants, 1 proposals, 1 executions" in done.stderr
+    assert path.stat().st_mode & 0o777 == 0o600
+    return path.read_bytes().splitlines(keepends=True)
+
+
+def test_an_export_is_verified_offline(fake: Fake, tmp_path: Path) -> None:
+    log, path = log_of(story()), tmp_path / "receipt"
+    evidence(fake)
+    lines = exported(fake, path, story(), log)
+    assert json.loads(lines[0]) == {"export": "demilune-audit-v1", "task": TASK, "audit_key": log.key, "checkpoint": log.note()}
+    assert [list(json.loads(x))[0] for x in lines[1:4]] == ["grant", "proposal", "execution"]
+    fake.seen.clear()
+    out = fake.run("audit", "verify", str(path)).stdout.decode()
+    assert f"{TASK}: 9 records" in out and f"all in the log host.test/audit of 19 records, signed by host.test/audit+{log.hash_of().hex()}" in out
+    assert "a key that came along" in out
+    (tmp_path / "key").write_text(log.key + "\n")
+    (tmp_path / "held").write_text(log.note())
+    for key in (log.key, str(tmp_path / "key")):
+        out = fake.run("audit", "verify", "--key", key, "--checkpoint", str(tmp_path / "held"), str(path)).stdout.decode()
+        assert "came along" not in out and "the log continues the checkpoint" in out
+    assert fake.seen == []
+    assert fake.run("audit", "export", "--out", str(path), "48221", code=1)  # nothing is written over
+
+
+def test_every_change_of_an_export_is_found(fake: Fake, tmp_path: Path) -> None:
+    log, path = log_of(story()), tmp_path / "receipt"
+    evidence(fake)
+    lines = exported(fake, path, story(), log)
+    for i in range(4, len(lines)):
+        at = lines[i].index(b'"proof":"') + 9
+        for other in (lines[i][:at] + (b"1" if lines[i][at:at + 1] != b"1" else b"2") + lines[i][at + 1:],
+                      lines[i][:at] + lines[i][at + 64:], lines[i].replace(b'"leaf":', b'"leaf":1'),
+                      lines[i].replace(b'"tenant":"acme"', b'"tenant":"acne"')):
+            assert verify(fake, path, [*lines[:i], other, *lines[i + 1:]], 1)
+        if i + 1 < len(lines):
+            assert verify(fake, path, lines[:i] + lines[i + 1:], 1)
+            assert verify(fake, path, [*lines[:i], lines[i + 1], lines[i], *lines[i + 2:]], 1)
+    head = json.loads(lines[0])
+
+    def with_head(**other: Any) -> list[bytes]:
+        return [json.dumps(head | other).encode() + b"\n", *lines[1:]]
+
+    assert b"is not signed by" in verify(fake, path, with_head(checkpoint=head["checkpoint"].replace("\n19\n", "\n20\n")), 1)
+    assert b"is not signed by" in verify(fake, path, with_head(audit_key=Log([]).key), 1)
+    assert b"is not in the log" in verify(fake, path, with_head(checkpoint=log.note(18)), 1)
+    assert verify(fake, path, lines[1:], 1) and verify(fake, path, [lines[0], *lines], 1)
+    other = json.loads(lines[2])
+    other["proposal"]["record"] = base64.b64encode(PROPOSAL + b" ").decode()
+    assert b"do not have its digest" in verify(fake, path, [*lines[:2], json.dumps(other).encode() + b"\n", *lines[3:]], 1)
+    other["proposal"]["digest"] = hashlib.sha256(b"demilune-proposal-v1\0" + PROPOSAL + b" ").hexdigest()
+    assert b"is in no record" in verify(fake, path, [*lines[:2], json.dumps(other).encode() + b"\n", *lines[3:]], 1)
+    verify(fake, path, lines, 0)
+
+
+def test_a_whole_chain_made_anew(fake: Fake, tmp_path: Path) -> None:
+    """The writer of the records changes one, makes all digests and the whole tree again; it has no key of the broker."""
+    log, path = log_of(story()), tmp_path / "receipt"
+    evidence(fake)
+    forged = [json.loads(line)["record"] for line in story()]
+    forged[3]["data"]["code"] = 0
+    lines = export(forged)
+    own = log_of(lines)
+    serve(fake, lines)
+    serve_log(fake, own)
+    assert fake.run("audit", "verify", "48221").returncode == 0  # without anything held it is believed
+    held = tmp_path / "held"
+    held.write_text(log.note(12))
+    assert b"is not signed by the key" in fake.run("audit", "verify", "--key", log.key, "48221", code=1).stderr
+    assert b"is not signed by" in fake.run("audit", "verify", "--checkpoint", str(held), "48221", code=1).stderr
+    # Even with the key: two histories.
+    serve_log(fake, log_of(lines, key=log))
+    assert b"does not continue the checkpoint of 12 records that you hold" in fake.run(
+        "audit", "verify", "--key", log.key, "--checkpoint", str(held), "48221", code=1).stderr
+    held.write_text(log.note())
+    assert b"have two roots" in fake.run("audit", "checkpoint", "--checkpoint", str(held), code=1).stderr
+    assert fake.run("audit", "export", "--out", str(path), "--checkpoint", str(held), "48221", code=1) and not path.exists()
+
+
+def test_against_a_held_checkpoint(fake: Fake, tmp_path: Path) -> None:
+    log, held = log_of(STORY), tmp_path / "held"
+    for size in (1, 8, 17, 18):
+        serve(fake, STORY)
+        serve_log(fake, log)
+        held.write_text(log.note(size))
+        out = fake.run("audit", "verify", "--checkpoint", str(held), "--key", log.key, "48221").stdout
+        assert b"the log continues the checkpoint" in out
+    # The tail was cut, or all of it removed, and the key is still there.
+    held.write_text(log.note())
+    for size in (0, 1, 17):
+        serve_log(fake, log, size=max(size, 1))
+        assert b"records were cut off" in fake.run(
+            "audit", "verify", "--checkpoint", str(held), "48221", code=1).stderr
+    held.write_text(log.note(origin="host.test/audit/2"))
+    serve_log(fake, log)
+    assert b"is of the log host.test/audit/2" in fake.run("audit", "verify", "--checkpoint", str(held), "48221", code=1).stderr
+    held.write_text("nonsense\n")
+    assert fake.run("audit", "verify", "--checkpoint", str(held), "48221", code=1).stderr
+
+
+def test_a_daemon_with_false_proofs(fake: Fake) -> None:
+    log = log_of(STORY)
+    serve(fake, STORY)
+    serve_log(fake, log)
+
+    def swapped(h: Handler, s: Seen) -> None:
+        asked = [int(x) for x in s.query["leaves"].split(",")]
+        answer(h, 200, {"more": False, "items": [
+            {"leaf": x, "size": log.size, "hashes": log.inclusion(x ^ 1 if x ^ 1 < log.size else x - 1, log.size)} for x in asked]})
+
+    fake.on("GET", f"/v1/audit/{TASK}/inclusion", swapped)
+    assert b"is not in the log that was signed" in fake.run("audit", "verify", "48221", code=1).stderr
+    fake.on("GET", f"/v1/audit/{TASK}/inclusion", 200, {"items": [], "more": False})
+    assert b"proofs of other records" in fake.run("audit", "verify", "48221", code=1).stderr
+    fake.on("GET", f"/v1/audit/{TASK}/inclusion", 200, {"items": [{"leaf": 7, "size": 18, "hashes": ["00"]}] * 8, "more": False})
+    assert b"no hash" in fake.run("audit", "verify", "48221", code=1).stderr
+
+
+def test_key_and_checkpoint(fake: Fake) -> None:
+    log = log_of(STORY)
+    serve_log(fake, log)
+    assert fake.run("audit", "key").stdout.decode() == log.key + "\n"
+    assert fake.run("audit", "checkpoint").stdout.decode() == log.note()
+    assert fake.asked("GET", "/v1/audit/checkpoint").query == {"fresh": "1"}
+
+
+def test_records_that_came_after_the_checkpoint(fake: Fake) -> None:
+    log = log_of(STORY)
+    serve(fake, STORY, records=6)
+    serve_log(fake, log, size=13)
+    assert b"6 records" in fake.run("audit", "verify", "48221").stdout
+
+
+def test_100_000_records_in_two_seconds(fake: Fake, tmp_path: Path) -> None:
+    lines = export([record(i, "job.end", {"code": 0, "kind": "exec", "reason": "exited", "stdout_seen": 1000, "wall_us": 3250000})
+                    for i in range(1, 100001)])
+    log, path = log_of(lines), tmp_path / "receipt"
+    head = {"export": "demilune-audit-v1", "task": TASK, "audit_key": log.key, "checkpoint": log.note()}
+    with path.open("wb") as out:
+        out.write(json.dumps(head).encode() + b"\n")
+        for i, line in enumerate(lines):
+            proof = "".join(log.inclusion(i + 7, log.size)).encode()
+            out.write(line.replace(b',"record":', b',"proof":"%b","record":' % proof, 1))
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert b"100000 records" in fake.run("audit", "verify", "--key", log.key, str(path)).stdout
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    took = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    print(f"100,000 records in {took:.2f} s of a processor")
+    assert took < 2 * float(os.environ.get("DEMILUNE_SLOW", "1"))

@@ -186,7 +186,8 @@ no_other_inclusion(size_t i, size_t n, struct merkle_proof *p, const struct merk
 	uint8_t *b = (uint8_t *)p->hash;
 	struct merkle_hash other = leaves[i];
 
-	for (size_t bit = i % 256; bit < p->n * 256; bit += (n % 100 == 0 && i % 16 == 0 ? 1 : 251)) {
+	for (size_t bit = i % 256; bit < p->n * 256;
+		bit += (n % 100 == 0 && i % 16 == 0 ? 1 : 251)) {
 		b[bit / 8] ^= (uint8_t)(1 << bit % 8);
 		assert_false(merkle_inclusion_ok(&leaves[i], i, n, merkle_proof_view(p), root));
 		b[bit / 8] ^= (uint8_t)(1 << bit % 8);
@@ -233,7 +234,8 @@ no_other_consistency(size_t m, size_t n, struct merkle_proof *p, const struct me
 	uint8_t *b = (uint8_t *)p->hash;
 	struct merkle_hash other = *was;
 
-	for (size_t bit = m % 256; bit < p->n * 256; bit += (n % 100 == 0 && m % 16 == 0 ? 1 : 251)) {
+	for (size_t bit = m % 256; bit < p->n * 256;
+		bit += (n % 100 == 0 && m % 16 == 0 ? 1 : 251)) {
 		b[bit / 8] ^= (uint8_t)(1 << bit % 8);
 		assert_false(merkle_consistency_ok(m, was, n, is, merkle_proof_view(p)));
 		b[bit / 8] ^= (uint8_t)(1 << bit % 8);
