@@ -47,7 +47,8 @@ class Log:
 
     @property
     def key(self) -> str:
-        return f"{self.origin}+{self.hash_of().hex()}+{base64.b64encode(b'\1' + self.public).decode()}"
+        public = base64.b64encode(b"\1" + self.public).decode()
+        return f"{self.origin}+{self.hash_of().hex()}+{public}"
 
     def root(self, first: int = 0, n: int | None = None) -> bytes:
         n = self.size - first if n is None else n
@@ -89,4 +90,5 @@ class Log:
             (Path(where) / "key").write_bytes(self.private)
             (Path(where) / "text").write_text(text)
             signature = openssl("pkeyutl", "-sign", "-rawin", "-inkey", f"{where}/key", "-in", f"{where}/text")
-        return f"{text}\n\u2014 {self.origin} {base64.b64encode(self.hash_of() + signature).decode()}\n"
+        line = base64.b64encode(self.hash_of() + signature).decode()
+        return f"{text}\n\u2014 {self.origin} {line}\n"
