@@ -8,13 +8,19 @@
 
 #include <errno.h>
 
-enum field_kind { FIELD_STR, FIELD_U64, FIELD_BOOL, FIELD_HEX, FIELD_OBJECT };
+enum field_kind { FIELD_STR, FIELD_U64, FIELD_BOOL, FIELD_HEX, FIELD_OBJECT, FIELD_KIND };
+
+enum { ROWS_MAX = 16 };
 
 struct field {
 	enum field_kind type;
 	const char *key; /* NULL: the end of a kind */
 	size_t at;
 };
+
+/* In every entry. */
+static const struct field common[] = {{FIELD_KIND, "kind", offsetof(struct entry, kind)},
+	{FIELD_U64, "ms", offsetof(struct entry, ms)}};
 
 /* The rows of all kinds behind each other, with an empty row at the end of each. */
 static const struct field fields[] = {
@@ -37,83 +43,80 @@ static const char *const words[ENTRY_KINDS] = {
 #undef END
 };
 
-static const struct field *
-fields_of(enum entry_kind kind)
+static void
+row_insert(const struct field *rows[static ROWS_MAX], size_t *n, const struct field *row)
+{
+	size_t i = *n;
+
+	must(*n < ROWS_MAX);
+	for (; i > 0 && strcmp(rows[i - 1]->key, row->key) > 0; i--)
+		rows[i] = rows[i - 1];
+	rows[i] = row;
+	++*n;
+}
+
+/* What an entry of this kind has, keys ascending; returns how many. */
+static size_t
+rows_of(enum entry_kind kind, const struct field *rows[static ROWS_MAX])
 {
 	const struct field *f = fields;
+	size_t n = 0;
 
-	for (unsigned k = 0; k < (unsigned)kind; k++) {
-		while (f->key != NULL)
-			f++;
-		f++;
-	}
-	return f;
+	for (unsigned k = 0; k < (unsigned)kind; f++)
+		k += f->key == NULL;
+	for (; f->key != NULL; f++)
+		row_insert(rows, &n, f);
+	for (size_t i = 0; i < ARRAY_LEN(common); i++)
+		row_insert(rows, &n, &common[i]);
+	return n;
 }
 
-static void
-put(struct canon_writer *w, const struct field *f, const void *member)
+/* One canonical value, appended. */
+static int
+value_write(const struct field *f, const void *member, struct buf *out, struct err *err)
 {
-	canon_key(w, view_str(f->key));
+	struct canon_writer w;
+
+	if (f->type == FIELD_OBJECT) { /* it is canonical already, or entry_write finds out */
+		buf_add_view(out, *(const struct view *)member);
+		return 0;
+	}
+	canon_begin(&w, out);
 	switch (f->type) {
 	case FIELD_STR:
-		canon_text(w, *(const struct view *)member);
+		canon_text(&w, *(const struct view *)member);
 		break;
 	case FIELD_U64:
-		canon_u64(w, *(const uint64_t *)member);
+		canon_u64(&w, *(const uint64_t *)member);
 		break;
 	case FIELD_BOOL:
-		canon_bool(w, *(const bool *)member);
+		canon_bool(&w, *(const bool *)member);
 		break;
 	case FIELD_HEX:
-		canon_bytes_hex(w, view_of(member, SHA256_BYTES));
+		canon_bytes_hex(&w, view_of(member, SHA256_BYTES));
+		break;
+	case FIELD_KIND:
+		canon_str(&w, view_str(words[*(const enum entry_kind *)member]));
 		break;
 	case FIELD_OBJECT:
-		must(false); /* copied by entry_write: it is canonical already */
+		must(false);
 	}
+	return canon_end(&w, err) < 0 ? err_context(err, "ledger entry, %s", f->key) : 0;
 }
 
-/* Nothing that is written here parses again what the broker made itself: an object is put in as it is, then the whole is read back. */
+/* What is written is read back before it counts, so that nothing gets into the ledger that the next start would refuse. */
 int
 entry_write(const struct entry *e, struct buf *out, struct err *err)
 {
 	auto_buf struct buf whole = {.max = out->max}, room = {.max = out->max};
+	const struct field *rows[ROWS_MAX];
+	size_t n = rows_of(e->kind, rows);
 	struct entry again;
-	bool common_put[2] = {false, false};
-	static const char *const common[2] = {"kind", "ms"};
-	bool some = false;
 
-	buf_add_byte(&whole, '{');
-	for (const struct field *f = fields_of(e->kind);; f++) {
-		auto_buf struct buf one = {.max = out->max};
-		struct canon_writer w;
-
-		for (size_t i = 0; i < 2; i++) {
-			if (common_put[i] || (f->key != NULL && strcmp(f->key, common[i]) < 0))
-				continue;
-			buf_addf(&whole, "%s\"%s\":", some ? "," : "", common[i]);
-			if (i == 0)
-				buf_addf(&whole, "\"%s\"", words[e->kind]);
-			else
-				buf_addf(&whole, "%llu", (unsigned long long)e->ms);
-			common_put[i] = some = true;
-		}
-		if (f->key == NULL)
-			break;
-		buf_addf(&whole, "%s", some ? "," : "");
-		some = true;
-		if (f->type == FIELD_OBJECT) {
-			buf_addf(&whole, "\"%s\":", f->key);
-			buf_add_view(&whole,
-				*(const struct view *)(const void *)((const char *)e + f->at));
-			continue;
-		}
-		canon_begin(&w, &one);
-		canon_object_begin(&w);
-		put(&w, f, (const char *)e + f->at);
-		canon_object_end(&w);
-		if (canon_end(&w, err) < 0)
-			return err_context(err, "ledger entry, %s", f->key);
-		buf_add(&whole, one.p + 1, one.n - 2);
+	for (size_t i = 0; i < n; i++) {
+		buf_addf(&whole, "%c\"%s\":", i == 0 ? '{' : ',', rows[i]->key);
+		if (value_write(rows[i], (const char *)e + rows[i]->at, &whole, err) < 0)
+			return err->code;
 	}
 	buf_add_byte(&whole, '}');
 	if (buf_check(&whole) < 0)
@@ -185,6 +188,8 @@ get(struct canon_reader *r, struct buf *room, const struct field *f, void *membe
 		if (hex_decode(t.raw, member, SHA256_BYTES) < 0)
 			return err_set(err, -EINVAL, "%s is no digest", f->key);
 		return 0;
+	case FIELD_KIND: /* kind_of read it */
+		return canon_want(r, CANON_STR, &t, err);
 	}
 	return err_set(err, -EINVAL, "no such field");
 }
@@ -223,50 +228,26 @@ kind_of(struct view bytes, enum entry_kind *ret, struct err *err)
 int
 entry_read(struct view bytes, struct buf *room, struct entry *ret, struct err *err)
 {
-	static const struct field kind_row = {FIELD_STR, "kind", offsetof(struct entry, text)},
-				  ms_row = {FIELD_U64, "ms", offsetof(struct entry, ms)};
-	struct entry e = {0}, skip = {0};
-	const struct field *f;
+	const struct field *rows[ROWS_MAX];
 	struct canon_reader r;
 	struct canon_token t;
-	size_t read = 0, due = 2;
+	struct entry e = {0};
+	size_t n;
 
 	/* Texts are unescaped into one piece of memory that must not move. */
 	if (bytes.n == 0 || buf_room(room, bytes.n) == NULL)
 		return err_set(err, -ENOBUFS, "no entry, or no room for its texts");
 	if (kind_of(bytes, &e.kind, err) < 0)
 		return err->code;
-	f = fields_of(e.kind);
-	for (const struct field *i = f; i->key != NULL; i++)
-		due++;
+	n = rows_of(e.kind, rows);
 	canon_reader_init(&r, bytes, true);
 	if (canon_want(&r, CANON_OBJECT_BEGIN, &t, err) < 0)
 		return err->code;
-	for (;; read++) {
-		const struct field *row = NULL;
-		struct entry *to = &e;
-
-		if (canon_next(&r, &t, err) < 0)
+	for (size_t i = 0; i < n; i++)
+		if (canon_want_key(&r, rows[i]->key, err) < 0 ||
+			get(&r, room, rows[i], (char *)&e + rows[i]->at, err) < 0)
 			return err->code;
-		if (t.type == CANON_OBJECT_END)
-			break;
-		if (view_is(t.raw, "kind")) {
-			row = &kind_row;
-			to = &skip;
-		} else if (view_is(t.raw, "ms")) {
-			row = &ms_row;
-		}
-		for (const struct field *i = f; i->key != NULL && row == NULL; i++)
-			if (view_is(t.raw, i->key))
-				row = i;
-		if (row == NULL)
-			return err_set(err, -EINVAL, "a field that this kind does not have");
-		if (get(&r, room, row, (char *)to + row->at, err) < 0)
-			return err->code;
-	}
-	if (read != due)
-		return err_set(err, -EINVAL, "a field of this kind is missing");
-	if (canon_want(&r, CANON_END, &t, err) < 0)
+	if (canon_want(&r, CANON_OBJECT_END, &t, err) < 0 || canon_want(&r, CANON_END, &t, err) < 0)
 		return err->code;
 	*ret = e;
 	return 0;
