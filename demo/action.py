@@ -17,68 +17,10 @@ ROOT = Path(__file__).resolve().parents[1]
 APPROVER = "anna"
 CREDENTIAL = "sk_demo_credential_of_the_shop"
 
-OPERATIONS = """\
-providers:
-  shop:
-    origin: http://127.0.0.1:{port}
-    address: 127.0.0.1
-    account: acct_support
-    environment: training
-    credential: {{secret: shop, header: Authorization, prefix: "Bearer "}}
-    timeout: 5s
-    capability:
-      key: {{header: Idempotency-Key}}
-      key_window: 24h
-      definite: [400, 404, 422]
-      lookup: {{by: key, path: /v1/executions, query: {{key: "@key"}}, list: data, field: status,
-               succeeded: [succeeded], failed: [failed], consistency: 30s}}
 
-operations:
-  refund:
-    version: 1
-    effect: irreversible
-    describe: Pay money of an order back to its customer
-    parameters:
-      order_id: {{type: string, pattern: "[0-9]{{1,12}}", max: 12, identifier: true}}
-      cents: {{type: integer, min: 1, max: 50000}}
-      reason: {{type: enum, values: [damaged, late, other], default: other}}
-    amount: {{argument: cents, currency: EUR}}
-    verify:
-      provider: shop
-      path: "/v1/orders/{{order_id}}"
-      facts: {{order.tenant: tenant, order.paid_cents: paid_cents, order.status: status}}
-      require:
-        - "order.tenant == @tenant"
-        - "order.paid_cents >= cents"
-        - "order.status in [paid, shipped]"
-    request:
-      provider: shop
-      method: POST
-      path: "/v1/orders/{{order_id}}/refunds"
-      body: {{amount: "{{cents}}", currency: EUR, reason: "{{reason}}"}}
-      success: [200, 201]
-      receipt: {{id: id, amount: amount}}
-      echo: {{amount: cents}}
-    approval: {{roles: [support], decide_within: 30m, dispatch_within: 10m}}
-    budgets: {{task_uses: 5, task_amount: 20000}}
-  order_status:
-    version: 1
-    effect: read
-    describe: State of an order of the customer
-    parameters:
-      order_id: {{type: string, pattern: "[0-9]{{1,12}}", max: 12, identifier: true}}
-    verify:
-      provider: shop
-      path: "/v1/orders/{{order_id}}"
-      facts: {{order.tenant: tenant}}
-      require: ["order.tenant == @tenant"]
-    request:
-      provider: shop
-      method: GET
-      path: "/v1/orders/{{order_id}}"
-      success: [200]
-      receipt: {{status: status, paid_cents: paid_cents}}
-"""
+def operations(port: int) -> str:
+    """shop.yaml with the port that this provider got."""
+    return (ROOT / "demo/shop.yaml").read_text().replace("127.0.0.1:7421", f"127.0.0.1:{port}")
 
 
 class Shop:
@@ -137,7 +79,7 @@ class Outside:
         self.person = Person(directory / "anna")
         for name, mode in (("operations.d", 0o755), ("secrets", 0o700), ("trust", 0o755)):
             (directory / name).mkdir(mode=mode)
-        (directory / "operations.d" / "shop.yaml").write_text(OPERATIONS.format(port=self.shop.port))
+        (directory / "operations.d" / "shop.yaml").write_text(operations(self.shop.port))
         secret = directory / "secrets" / "shop"
         secret.touch(mode=0o600)
         secret.write_text(CREDENTIAL + "\n")

@@ -66,6 +66,44 @@ name_of(const json_t *record, const json_t *data, struct buf *ret)
 		buf_addf(ret, " cell %" PRId64, answer_int(data, "cell", 0));
 }
 
+/* Whether it is about an action, or about who may have one. */
+static bool
+of_an_action(struct view event)
+{
+	static const char *const begins[] = {"grant.", "proposal.", "decision.", "execution.",
+		"read.", "contain", "release", "restore"};
+
+	for (size_t i = 0; i < ARRAY_LEN(begins); i++)
+		if (view_starts(event, begins[i]))
+			return true;
+	return false;
+}
+
+/* Which action it is, who decided, and what stood in its way. */
+static void
+action_text(const json_t *data, struct buf *ret)
+{
+	static const struct {
+		const char *key, *before;
+	} words[] = {{"scope", ""}, {"execution", ""}, {"proposal", ""}, {"grant", ""},
+		{"operation", ""}, {"approver", "by "}, {"outcome", ""}, {"denial", ""},
+		{"text", ""}};
+	const json_t *said = answer_at(data, "said"), *approve = answer_at(said, "approve");
+	const char *verb = approve == NULL ? "" : json_is_true(approve) ? "approved " : "rejected ";
+
+	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+		struct view text = answer_text(data, words[i].key);
+
+		if (text.n == 0)
+			text = answer_text(said, words[i].key);
+		if (text.n == 0 || view_is(text, "none"))
+			continue;
+		buf_addf(ret, "%s%s%s", ret->n == 0 ? "" : ", ",
+			words[i].before[0] != '\0' ? verb : "", words[i].before);
+		buf_add_view(ret, text);
+	}
+}
+
 static int
 what_text(struct report *r, const json_t *record, struct buf *ret)
 {
@@ -84,6 +122,8 @@ what_text(struct report *r, const json_t *record, struct buf *ret)
 		const json_t *text = json_object_getn(r->texts, (const char *)name.p, name.n);
 
 		buf_add_view(ret, json_is_string(text) ? field_view(text) : buf_view(&name));
+	} else if (of_an_action(event)) {
+		action_text(data, ret);
 	} else if (answer_at(data, "labels") != NULL) {
 		pairs_text(answer_at(data, "labels"), ret);
 	} else if (view_starts(event, "sandbox.create")) {

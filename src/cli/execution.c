@@ -150,7 +150,8 @@ print_execution(const json_t *execution)
 	field_line(stdout, "tenant", answer_text(execution, "tenant"));
 	field_line(stdout, "account", answer_text(execution, "provider_account"));
 	field_line(stdout, "key", answer_text(execution, "key"));
-	field_linef(stdout, "sent", "%" PRId64 " times", answer_int(execution, "sends", 0));
+	field_linef(stdout, "sent", "%" PRId64 "%s", answer_int(execution, "sends", 0),
+		answer_int(execution, "sends", 0) == 1 ? " time" : " times");
 	field_linef(stdout, "status", "%" PRId64, answer_int(execution, "status", 0));
 	field_line(stdout, "started", view_str(started));
 	field_line(stdout, "ended", view_str(ended));

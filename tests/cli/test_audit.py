@@ -115,6 +115,23 @@ def test_table(fake: Fake) -> None:
     assert done.stderr == b"" and len(rows) == 9
 
 
+def test_actions(fake: Fake) -> None:
+    said = {"operation": "refund", "proposal": "pr_0123456789abcdef", "state": "pending"}
+    serve(fake, export([
+        record(1, "grant.issued", {"grant": "gr_0123456789abcdef", "operation": "refund", "uses": 1}),
+        record(2, "proposal.denied", {"denial": "arguments", "proposal_digest": "aa", "text": "no\u001b[2J"}, sandbox=SANDBOX),
+        record(3, "decision.accepted", said | {"said": {"approve": False, "approver": "anna", "key": "SHA256:x"}}, sandbox=SANDBOX),
+        record(4, "execution.succeeded", {"denial": "none", "execution": "xc_0123456789abcdef", "operation": "refund",
+                                          "proposal": "pr_0123456789abcdef", "text": "done (201)"}),
+    ]))
+    lines = fake.run("audit", "48221").stdout.decode().splitlines()
+    rows = [line.split(None, 3)[3] for line in lines]
+    assert rows[1].split(None, 1) == ["grant.issued", "gr_0123456789abcdef, refund"]
+    assert rows[2].split(None, 1) == ["proposal.denied", "arguments, no\\x1b[2J"]
+    assert rows[3].split(None, 1) == ["decision.accepted", "pr_0123456789abcdef, refund, rejected by anna"]
+    assert rows[4].split(None, 1) == ["execution.succeeded", "xc_0123456789abcdef, pr_0123456789abcdef, refund, done (201)"]
+
+
 def test_cells(fake: Fake) -> None:
     serve(fake, export([
         record(1, "job.start", {"kind": "exec", "text": "python3 -u"}, job=JOB, sandbox=SANDBOX),

@@ -69,8 +69,8 @@ test_which_condition_failed_without_its_values(void **state)
 		const char *text, *says;
 	} rows[] = {
 		{DENIAL_VERIFY_FAILED,
-			"order.tenant == tenant does not hold: it is globex, and tenant is acme",
-			"order.tenant == tenant does not hold. Nothing"},
+			"order.tenant == @tenant does not hold: it is globex, and @tenant is acme",
+			"order.tenant == @tenant does not hold. Nothing"},
 		{DENIAL_GRANT_CONDITION,
 			"order.tenant == acme does not hold: it is globex does not hold: no",
 			"order.tenant == acme does not hold. Nothing"},
@@ -103,7 +103,7 @@ test_nor_from_the_engines_own_test(void **state)
 	(void)acts_grant(a, "refund", "order.status == paid", 1);
 	acts_ask(a, 1, "refund", REFUND);
 	acts_verified(a, acts_verify(a), DENIAL_NONE, STRANGE);
-	(void)hears(a, 1, DENIAL_VERIFY_FAILED, "order.tenant == tenant does not hold. Nothing");
+	(void)hears(a, 1, DENIAL_VERIFY_FAILED, "order.tenant == @tenant does not hold. Nothing");
 	acts_ask(a, 2, "refund", REFUND);
 	acts_verified(a, acts_verify(a), DENIAL_NONE, POOR);
 	(void)hears(a, 2, DENIAL_VERIFY_FAILED, "order.paid_cents >= cents does not hold. Nothing");
@@ -124,10 +124,10 @@ test_nor_from_a_read(void **state)
 		SAY_TAG(a->p.broker, a->p.in.tag, READ_DONE, read_done, -1,
 			{.denial = DENIAL_VERIFY_FAILED,
 				.answer = view_str("{}"),
-				.text = view_str("order.tenant == tenant does not hold: it is "
-						 "globex, and tenant is acme")});
+				.text = view_str("order.tenant == @tenant does not hold: it is "
+						 "globex, and @tenant is acme")});
 	}
-	(void)hears(a, 1, DENIAL_VERIFY_FAILED, "order.tenant == tenant does not hold. Nothing");
+	(void)hears(a, 1, DENIAL_VERIFY_FAILED, "order.tenant == @tenant does not hold. Nothing");
 }
 
 /* ---- the use of a grant ---- */

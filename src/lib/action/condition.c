@@ -574,6 +574,10 @@ name_show(const struct operand *o, char ret[static 48])
 {
 	struct form_value v = {.type = FORM_TEXT, .text = o->name};
 
+	if (o->kind == OPERAND_TENANT)
+		v.text = view_str("@tenant");
+	if (o->kind == OPERAND_TASK)
+		v.text = view_str("@task");
 	if (o->kind == OPERAND_LITERAL)
 		v = o->value;
 	if (o->kind == OPERAND_LIST)

@@ -31,7 +31,7 @@ int conditions_hold_text(
 	const struct condition_world *w, struct view where, struct err *err) MUST_CHECK;
 
 /*
- * Which condition such a sentence is about, without what the system of record says: "order.tenant == tenant does not hold". Empty when it is
+ * Which condition such a sentence is about, without what the system of record says: "order.tenant == @tenant does not hold". Empty when it is
  * another sentence.
  */
 struct view condition_failed(struct view sentence);

@@ -59,7 +59,7 @@ static const struct {
 	{FACTS("4199", "\"paid\"", "\"acme\""), -EPERM,
 		"order.paid_cents >= cents does not hold: it is 4199, and cents is 4200"},
 	{FACTS("4200", "\"paid\"", "\"other\""), -EPERM,
-		"order.tenant == tenant does not hold: it is other, and tenant is acme"},
+		"order.tenant == @tenant does not hold: it is other, and @tenant is acme"},
 	{FACTS("4200", "\"paid\"", "\"acme \""), -EPERM, "order.tenant"},
 	{FACTS("4200", "\"paid\"", "\"ACME\""), -EPERM, "order.tenant"},
 	{FACTS("4200", "\"refunded\"", "\"acme\""), -EPERM, "it is refunded"},
@@ -68,7 +68,7 @@ static const struct {
 	{FACTS("\"4200\"", "\"paid\"", "\"acme\""), -EPERM, "order.paid_cents"},
 	{FACTS("true", "\"paid\"", "\"acme\""), -EPERM, "order.paid_cents"},
 	{FACTS("4200", "\"paid\"", "1"), -EPERM, "order.tenant"},
-	{"{}", -EPERM, "order.tenant == tenant does not hold: it is not there"},
+	{"{}", -EPERM, "order.tenant == @tenant does not hold: it is not there"},
 	{"", -EPERM, "it is not there"},
 	{"{\"order__paid_cents\":4200,\"order__tenant\":\"acme\"}", -EPERM, "it is not there"},
 	{"{\"order__tenant\":\"acme\",\"order__paid_cents\":4200}", -EINVAL, ""},
@@ -242,7 +242,7 @@ a_failed_one_is_named_without_its_values(void **state)
 	(void)state;
 	assert_int_equal(conditions_hold(&w, &err), -EPERM);
 	name = condition_failed(view_str(err.text));
-	assert_true(view_is(name, "order.tenant == tenant does not hold"));
+	assert_true(view_is(name, "order.tenant == @tenant does not hold"));
 	assert_int_equal(condition_failed(view_str("the provider answered 503")).n, 0);
 	assert_int_equal(condition_failed(view_of(NULL, 0)).n, 0);
 }
