@@ -47,10 +47,8 @@ open_dir(struct trust *t, bool change, struct err *err)
 {
 	t->dir = open(t->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (t->dir < 0 && errno == ENOENT)
-		return err_set(err, -ENOENT,
-			"there is no directory %.100s: make it as root with install -d, or name "
-			"another with --trust",
-			t->path);
+		return err_set(err, -ENOENT, "there is no directory %.100s%s", t->path,
+			change ? "; as root: install -d makes it, --trust names another" : "");
 	if (t->dir < 0)
 		return err_errno(err, "the directory of trust %.150s", t->path);
 	if (change && flock(t->dir, LOCK_EX) < 0)

@@ -475,6 +475,18 @@ def test_which_key(agent: Agent, fake: Fake) -> None:
     assert len(posted(fake)) == 2
 
 
+def test_a_file_with_a_fault_is_mended_not_named_around(anna: Agent, fake: Fake) -> None:
+    anna.approvers.write_text(anna.approvers.read_text() + "garbage\n")
+    err = fake.run("approve", PROPOSAL, "--yes", "--trust", anna.trust, env=anna.env, code=1).stderr
+    assert b"line 2" in err and b"--name" not in err and posted(fake) == []
+
+
+def test_enrol_says_how_to_make_the_directory(fake: Fake, agent: Agent) -> None:
+    key = agent.key("anna")
+    done = fake.run("approver", "enrol", "--name", "anna", "--key", key, "--may", "refund", "--trust", f"{agent.at}/no", code=1)
+    assert b"install -d" in done.stderr
+
+
 def test_a_name_where_the_file_is_elsewhere(anna: Agent, fake: Fake) -> None:
     nowhere = str(anna.at / "nowhere")
     err = fake.run("approve", PROPOSAL, "--yes", "--trust", nowhere, env=anna.env, code=1).stderr

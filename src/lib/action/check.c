@@ -40,5 +40,6 @@ denial_sentence(enum denial denial)
 
 	if (c != NULL)
 		return c->sentence;
-	return denial == DENIAL_NONE ? "nothing stands against it" : "the provider refused it";
+	return denial == DENIAL_NONE ? "nothing stands against it"
+				     : "what the provider answered, or did not";
 }

@@ -391,8 +391,9 @@ step_may(struct work *w, struct err *err)
 	else
 		may = approver_may(w->who, w->record.action);
 	if (!may)
-		return deny(
-			DENIAL_APPROVER_MAY_NOT, err, "the approver may not decide this operation");
+		return deny(DENIAL_APPROVER_MAY_NOT, err,
+			w->kind == RELEASE ? "a release needs an approver with the role release"
+					   : "the approver may not decide this operation");
 	if (w->kind == DECISION && !approver_has_role(w->who, w->tier->role, w->tier->nroles))
 		return deny(DENIAL_APPROVER_MAY_NOT, err,
 			"the approver has none of the roles that this operation asks for");
