@@ -7,11 +7,11 @@
 
 #include "lib/base/num.h"
 #include "supervisor/hierarchy.h"
+#include "supervisor/members.h"
 #include "supervisor/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
@@ -469,37 +469,21 @@ cgroup_open_entries(const struct cgroups *c, const char *name, int ret[CGROUP_HI
 	return 0;
 }
 
-/* Calls SIGKILL for each process of the group, or only counts. */
-static unsigned
-processes_walk(int dir, const char *name, bool kill_them)
+static const char *
+procs_path(const char *name, char room[CGROUP_NAME + 64])
 {
-	char path[CGROUP_NAME + 64];
-	auto_free char *room = malloc(FILE_MAX_BYTES);
-	struct view text, line;
-	unsigned n = 0;
-
-	(void)snprintf(path, sizeof(path), "%s/cgroup.procs", name);
-	if (room == NULL || text_file(dir, path, room, FILE_MAX_BYTES, &text) < 0)
-		return 0; /* no such group: nobody in it */
-	while (text_line(&text, &line)) {
-		uint64_t pid;
-
-		if (num_u64(line, INT32_MAX, &pid) < 0)
-			continue;
-		n++;
-		if (kill_them && pid > 1)
-			(void)kill((pid_t)pid, SIGKILL); /* it may have ended meanwhile */
-	}
-	return n;
+	(void)snprintf(room, CGROUP_NAME + 64, "%s/cgroup.procs", name);
+	return room;
 }
 
 unsigned
 cgroup_processes(const struct cgroups *c, const char *name)
 {
+	char room[CGROUP_NAME + 64];
 	unsigned most = 0;
 
 	for (size_t i = 0; i < c->n; i++) {
-		unsigned n = processes_walk(c->h[i].parent, name, false);
+		unsigned n = members_count(c->h[i].parent, procs_path(name, room));
 
 		most = n > most ? n : most;
 	}
@@ -520,7 +504,7 @@ group_kill(int dir, const char *name, int version)
 		if (write_text(dir, path, "1") == 0) /* Linux 5.14 */
 			return;
 	}
-	(void)processes_walk(dir, name, true);
+	members_kill(dir, procs_path(name, path));
 }
 
 void

@@ -89,10 +89,10 @@ int cgroup_open_v2(const struct cgroups *c, const char *name);
 int cgroup_open_entries(const struct cgroups *c, const char *name, int ret[CGROUP_HIERARCHIES],
 	size_t *ret_n, struct err *err) MUST_CHECK;
 
-/* Processes in it, over all hierarchies the largest number. */
+/* Processes in it, over all hierarchies the largest number; where it is not known, more than there can be. */
 unsigned cgroup_processes(const struct cgroups *c, const char *name);
 
-/* SIGKILL to all in it. */
+/* SIGKILL to all in it, and to nobody else (members.h). */
 void cgroup_kill(const struct cgroups *c, const char *name);
 
 int cgroup_write(const struct cgroups *c, const char *name, enum cgroup_knob knob, const char *text,
