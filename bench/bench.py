@@ -25,7 +25,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
+import actions  # noqa: E402
 import daemon  # noqa: E402
+from acting import Acting  # noqa: E402
 
 
 @dataclass
@@ -36,6 +38,7 @@ class Row:
     unit: str
     reach: float | None = None
     rounds: int = 0
+    more: bool = False  # is better
 
 
 def percentile(values: list[float], p: float) -> float:
@@ -204,6 +207,18 @@ def sizes(here: daemon.Daemon, count: int) -> list[Row]:
             Row(f"idle sandbox: agent and relay, mean of {count}", per, per, "MiB", 3, count)]
 
 
+def acts(build: Path, rounds: int) -> list[Row]:
+    """From a signed decision to the provider; what sandboxes can ask for in a second."""
+    shop = actions.Shop()
+    with Acting(port=shop.port, build=build) as host:
+        first, whole = actions.approvals(host, shop, rounds)
+        rate = actions.proposals_per_s(host, 4, 10)
+    shop.close()
+    return [row("approve to first byte at the provider", first, reach=10),
+            row("approve to the answer that it is done", whole),
+            Row("proposals checked in 4 sandboxes for 10 s", rate, rate, "/s", 200, 1, more=True)]
+
+
 def measure(build: Path, state: Path, rounds: int, live: int) -> list[Row]:
     def progress(text: str) -> None:
         print(f"==> {text}", file=sys.stderr, flush=True)
@@ -233,7 +248,8 @@ def measure(build: Path, state: Path, rounds: int, live: int) -> list[Row]:
         rows.append(row("create to first result, Python SDK", over_sdk(build, here, rounds), reach=15))
         progress("sizes")
         rows += sizes(here, 20)
-    return rows
+    progress("actions")
+    return rows + acts(build, rounds)
 
 
 def table(rows: list[Row]) -> None:
@@ -242,7 +258,7 @@ def table(rows: list[Row]) -> None:
     for r in rows:
         ratio = f"{r.p50 / base:7.2f}x" if r.unit == "ms" else ""
         reach = "" if r.reach is None else f"{r.reach:7.2f}"
-        met = " " if r.reach is None else ("+" if r.p50 <= r.reach else "-")
+        met = " " if r.reach is None else "+" if (r.p50 >= r.reach if r.more else r.p50 <= r.reach) else "-"
         print(f"{r.what:52} {r.p50:9.2f} {r.p99:9.2f} {r.unit:3}  {reach:>7}{met} {ratio:>8}  {r.rounds:6}")
 
 

@@ -183,7 +183,8 @@ class SmallStore(Daemon):
 
 class Acting:
     def __init__(self, settings: Mapping[str, str | int] | None = None, build: Path | None = None, uses: int = 10000,
-                 amount: int = 100_000_000, small_store: bool = False) -> None:
+                 amount: int = 100_000_000, small_store: bool = False,
+                 port: int = 0) -> None:
         self.home = Path(tempfile.mkdtemp(prefix="demilune-acting-"))
         self.home.chmod(0o755)
         self.secret = "sk_canary_" + secrets.token_hex(16)
@@ -197,6 +198,7 @@ class Acting:
                          "actions.secrets": str(self.home / "secrets"), "actions.trust": str(self.trust),
                          **(settings or {})}
         self.build, self.small_store = build, small_store
+        self.port = port  # of a provider that the caller has; else provider.py is started
         self.bounds = {"uses": uses, "amount": amount}
         self.ended = contextlib.ExitStack()
         self.signing = threading.Lock()
@@ -212,10 +214,11 @@ class Acting:
             path = self.home / "secrets/shop"
             path.touch(0o600)
             path.write_text(self.secret)
-            self.shop = self.child(stack, [sys.executable, str(HERE / "provider.py"), "--dir", str(self.shop_dir)])
-            assert self.shop.stdout is not None
-            port = int(self.shop.stdout.readline().split()[1])
-            (self.home / "operations.d/shop.yaml").write_text(CATALOGUE.format(port=port, **self.bounds))
+            if self.port == 0:
+                shop = self.child(stack, [sys.executable, str(HERE / "provider.py"), "--dir", str(self.shop_dir)])
+                assert shop.stdout is not None
+                self.port = int(shop.stdout.readline().split()[1])
+            (self.home / "operations.d/shop.yaml").write_text(CATALOGUE.format(port=self.port, **self.bounds))
             self.child(stack, ["ssh-agent", "-D", "-a", str(self.agent_sock)])
             self.daemon = (SmallStore if self.small_store else Daemon)(self.settings, build=self.build)
             self.binary = self.daemon.build / "src/cli/demilune"

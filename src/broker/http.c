@@ -424,7 +424,7 @@ set_profile(struct call *c)
 	       SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2) &&
 	       /* Bounds. */
 	       /* libcurl looks at a socket that was connected already only when this is over; its 200 ms are more than all the rest. */
-	       SET(CURLOPT_HAPPY_EYEBALLS_TIMEOUT_MS, 1L) && SET(CURLOPT_TIMEOUT_MS, timeout_ms) &&
+	       SET(CURLOPT_HAPPY_EYEBALLS_TIMEOUT_MS, 0L) && SET(CURLOPT_TIMEOUT_MS, timeout_ms) &&
 	       SET(CURLOPT_CONNECTTIMEOUT_MS, timeout_ms) && SET(CURLOPT_WRITEFUNCTION, on_body) &&
 	       SET(CURLOPT_WRITEDATA, c) && SET(CURLOPT_HEADERFUNCTION, on_head) &&
 	       SET(CURLOPT_HEADERDATA, c);

@@ -46,7 +46,7 @@ def test_H3_no_text_makes_a_record_of_its_own(host: Acting) -> None:
 
 
 def test_H6_who_is_recorded_cannot_write_the_record(host: Acting) -> None:
-    """Store and ledger belong to one user each; neither the other rooms nor a sandbox reach them, and what a program claims is recorded as its claim."""
+    """Store and ledger belong to one user each; no other room and no sandbox reaches them, and what a program claims is its claim."""
     task = host.task()
     host.grant(task)
     box = host.daemon.client.create(task=task)["id"]
@@ -57,7 +57,8 @@ def test_H6_who_is_recorded_cannot_write_the_record(host: Acting) -> None:
         assert folder.stat().st_uid == uids[owner] and folder.stat().st_mode & 0o77 == 0
         for room, uid in uids.items():
             for path in [one for one in folder.iterdir() if one.is_file()]:
-                opened = subprocess.run(["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "test", "-w", str(path)], check=False)
+                as_it = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
+                opened = subprocess.run([*as_it, "test", "-w", str(path)], check=False)
                 assert (opened.returncode == 0) == (room == owner), (room, path)
     done = host.daemon.client.exec(box, f"ls {host.daemon.state} {host.daemon.run} 2>&1; ls -R /proc/1/root 2>&1 | grep -c engine.db")
     assert "engine.db" not in done["stdout"] and done["stdout"].splitlines()[-1] == "0"

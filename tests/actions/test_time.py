@@ -57,7 +57,7 @@ def test_C8_a_machine_that_stood_still_comes_too_late(host: Acting) -> None:
     for pid in pids:
         os.kill(pid, signal.SIGCONT)
     answer = sent.join()
-    assert answer is not None and answer.status in (403, 409), answer.body
+    assert answer is not None and answer.status in (403, 409)
     assert state_of(host, row) == "expired" and host.effects(key_of(row)) == []
 
 
@@ -68,7 +68,8 @@ def test_C9_times_are_milliseconds_of_utc_in_every_zone(host: Acting) -> None:
     record = json.loads(base64.b64decode(row["record"]))
     assert record["decide_by_ms"] - record["issued_ms"] == 30 * 60 * 1000
     assert abs(record["issued_ms"] - time.time() * 1000) < 5000
-    shown = {host.cli("proposal", "show", row["id"], env={"TZ": zone}).stdout for zone in ("UTC", "America/New_York", "right/UTC", "XXX-14:30")}
+    zones = ("UTC", "America/New_York", "right/UTC", "XXX-14:30")
+    shown = {host.cli("proposal", "show", row["id"], env={"TZ": zone}).stdout for zone in zones}
     assert len(shown) == 1
     assert time.strftime("%Y-%m-%dT%H:", time.gmtime(record["issued_ms"] / 1000)).encode() in shown.pop()
     key = str(host.home / "anna.pub")
