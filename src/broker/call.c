@@ -53,7 +53,9 @@ call_new(
 
 	if (provider->credential_secret.n != 0 &&
 		vault_find(b->vault, provider->credential_secret) == NULL) {
-		(void)err_set(err, -ENOENT, "there is no secret %.*s",
+		(void)err_set(err, -ENOENT,
+			"the secret %.*s is not there, or not usable: the supervisor's log says "
+			"why",
 			VIEW_ARGS(provider->credential_secret));
 		return NULL;
 	}

@@ -45,8 +45,8 @@ damaged(const struct ledger *l, const char *why, struct err *err)
 {
 	return err_set(err, -EBADMSG,
 		"the ledger is damaged in entry %" PRIu64 " at byte %" PRIu64
-		" (%s); nothing is sent with it: put a true copy back, or move it away and start "
-		"a new epoch",
+		" (%s); nothing is sent with it: put the true file back; with an older copy, or "
+		"none, the host counts as restored",
 		l->entries + 1, l->bytes, why);
 }
 

@@ -57,7 +57,8 @@ add_hint(const struct client *c, struct buf *out)
 		if (!view_is(code, hints[i].code) ||
 			(n != 0 && memmem(text.p, text.n, hints[i].part, n) == NULL))
 			continue;
-		buf_addf(out, "; %s", hints[i].todo);
+		if (memmem(text.p, text.n, hints[i].todo, strlen(hints[i].todo)) == NULL)
+			buf_addf(out, "; %s", hints[i].todo);
 		return;
 	}
 }

@@ -331,7 +331,8 @@ check_room(const struct engine *e, struct err *err)
 		return REFUSE(err, UNAVAILABLE, "the host is stopping; nothing is decided now");
 	if (n >= LIMIT_DECISIONS)
 		return REFUSE(err, UNAVAILABLE,
-			"as many decisions are being checked as may be at the same time");
+			"as many decisions are being checked as may be at the same time; try again "
+			"in a moment");
 	return 0;
 }
 
