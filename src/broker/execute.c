@@ -309,6 +309,12 @@ on_facts(struct reading *f)
 		deny(w, ATTEMPT_DENIED, f->denial, f->why.text);
 		return;
 	}
+	/* What a person took for verified, for their decision: the engine wrote it, this is what there is. */
+	if (!view_eq(w->r.facts, buf_view(&f->read))) {
+		deny(w, ATTEMPT_DENIED, DENIAL_VERIFY_FAILED,
+			"the facts that were shown are not those of the system of record now");
+		return;
+	}
 	execution_step(w, EVENT_VERIFIED);
 	if (send_it(w, &err) < 0)
 		deny(w, ATTEMPT_DENIED, DENIAL_SECRET_MISSING, err.text);

@@ -54,50 +54,6 @@ showing_done(struct showing *s)
 
 /* ---- provenance ---- */
 
-/* The name behind a key of one side of a condition; empty. */
-static struct view
-named(struct view side, const char *key)
-{
-	struct form_value v;
-	struct err err;
-
-	if (form_find(side, view_str(key), &v, &err) != 1 || v.type != FORM_TEXT || v.escaped)
-		return view_of(NULL, 0);
-	return v.text;
-}
-
-/* Does this condition of the operation say that the argument equals a fact? */
-static bool
-compares(struct view condition, struct view argument)
-{
-	struct form_value op, left, right;
-	struct err err;
-
-	if (form_find(condition, view_str("op"), &op, &err) != 1 || !view_is(op.text, "eq") ||
-		form_find(condition, view_str("left"), &left, &err) != 1 ||
-		form_find(condition, view_str("right"), &right, &err) != 1)
-		return false;
-	return (named(left.raw, "fact").n != 0 &&
-		       view_eq(named(right.raw, "argument"), argument)) ||
-	       (named(right.raw, "fact").n != 0 && view_eq(named(left.raw, "argument"), argument));
-}
-
-/* It held, so an argument that it compares with a fact by == is what the system of record says. */
-static bool
-is_verified(const struct operation *op, struct view argument)
-{
-	struct form_value one;
-	struct form_list l;
-	struct err err;
-
-	if (op->conditions.n == 0 || form_list_begin(&l, op->conditions, &err) < 0)
-		return false;
-	while (form_list_next(&l, &one, &err) == 1)
-		if (compares(one.raw, argument))
-			return true;
-	return false;
-}
-
 static int
 provenance(struct showing *s, struct err *err)
 {
@@ -113,7 +69,8 @@ provenance(struct showing *s, struct err *err)
 	while (e == 0 && (e = canon_next(&r, &t, err)) == 0 && t.type == CANON_KEY) {
 		e = canon_want(&r, CANON_STR, &label, err);
 		canon_key(&w, t.raw);
-		canon_str(&w, is_verified(s->a->op, t.raw) ? view_str("verified") : label.raw);
+		canon_str(
+			&w, condition_verifies(s->a->op, t.raw) ? view_str("verified") : label.raw);
 	}
 	canon_object_end(&w);
 	return e == 0 ? canon_end(&w, err) : e;

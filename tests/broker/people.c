@@ -98,7 +98,7 @@ action_make_edited(struct play *p, struct action *a, const char *operation, cons
 	const struct operation *op = catalogue_find(&p->catalogue, view_str(operation));
 	auto_buf struct buf args = {.max = ARGUMENTS_BYTES_MAX}, defaulted = {.max = 4096},
 			    roles = {.max = 4096};
-	char task[ID_TEXT], proposal[ID_TEXT], key[REQUEST_KEY_MAX + 1], grant[ID_TEXT];
+	char task[ID_TEXT], proposal[ID_TEXT], key[REQUEST_KEY_MAX + 1], grant[ID_TEXT], facts[160];
 	struct request q = {0};
 	struct err err = {0};
 	const struct tier *tier;
@@ -131,6 +131,12 @@ action_make_edited(struct play *p, struct action *a, const char *operation, cons
 		buf_add_view(&roles, tier->role[i]);
 		buf_add_byte(&roles, 0);
 	}
+	(void)snprintf(facts, sizeof(facts),
+		"{\"order__paid_cents\":%llu,\"order__status\":\"paid\",\"order__tenant\":"
+		"\"acme\"}",
+		(unsigned long long)(p->paid_cents != 0 ? p->paid_cents : 9000));
+	if (op->verify.n == 0)
+		(void)snprintf(facts, sizeof(facts), "{}");
 	struct proposal_record r = {.action = op->name,
 		.actor = view_str("sandbox:sb_0123456789abcdef"),
 		.capability = view_str(grant),
@@ -147,7 +153,7 @@ action_make_edited(struct play *p, struct action *a, const char *operation, cons
 		.content_type = view_str(q.content_type),
 		.body = buf_view(&q.body),
 		.arguments = buf_view(&args),
-		.facts = view_str("{}"),
+		.facts = view_str(facts),
 		.provenance = view_str("{}"),
 		.defaulted = buf_view(&defaulted),
 		.roles = buf_view(&roles),

@@ -172,6 +172,28 @@ edit_requester(struct proposal_record *r, void *arg)
 	r->requester = view_str("uid:1001");
 }
 
+static void
+edit_facts(struct proposal_record *r, void *arg)
+{
+	(void)arg;
+	r->facts = view_str("{\"order__paid_cents\":990000,\"order__status\":\"paid\","
+			    "\"order__tenant\":\"acme\"}");
+}
+
+static void
+edit_verified(struct proposal_record *r, void *arg)
+{
+	(void)arg;
+	r->provenance = view_str("{\"cents\":\"verified\"}");
+}
+
+static void
+edit_default(struct proposal_record *r, void *arg)
+{
+	(void)arg;
+	r->provenance = view_str("{\"cents\":\"default\"}");
+}
+
 /* at: 1 the decision is refused too, 0 only the execution. */
 static const struct {
 	const char *name;
@@ -194,7 +216,10 @@ static const struct {
 	{"the epoch", edit_epoch, DENIAL_EPOCH, true},
 	{"C4 the future", edit_future, DENIAL_CLOCK, true},
 	{"D6 the requester", edit_requester, DENIAL_APPROVER_OWN, true},
+	{"a label that the operation does not give", edit_verified, DENIAL_ARGUMENTS, true},
+	{"a default that is none", edit_default, DENIAL_ARGUMENTS, true},
 	{"G17 the key", edit_key, DENIAL_KEY_CONFLICT, false},
+	{"facts that nobody read", edit_facts, DENIAL_VERIFY_FAILED, false},
 };
 
 static void
@@ -335,6 +360,7 @@ above_a_tier_two_different_people_must_sign(void **state)
 	struct action a;
 
 	(void)state;
+	play.paid_cents = 900000;
 	play_write(play.provider_dir, "orders.json",
 		"{\"48221\":{\"tenant\":\"acme\",\"paid_cents\":900000,\"status\":\"paid\"}}");
 	action_make(&play, &a, "refund", much);

@@ -699,3 +699,29 @@ condition_failed(struct view sentence)
 	return fails == NULL ? view_of(NULL, 0)
 			     : view_of(sentence.p, (size_t)(fails - sentence.p) + strlen(FAILS));
 }
+
+/* ---- what an == says of an argument ---- */
+
+static bool
+says(const struct operand *fact, const struct operand *argument, struct view name)
+{
+	return fact->kind == OPERAND_FACT && argument->kind == OPERAND_ARGUMENT &&
+	       view_eq(argument->name, name);
+}
+
+bool
+condition_verifies(const struct operation *op, struct view argument)
+{
+	struct form_value one = {0};
+	struct form_list l;
+	struct condition c;
+	struct err err;
+
+	if (op->conditions.n == 0 || form_list_begin(&l, op->conditions, &err) < 0)
+		return false;
+	while (form_list_next(&l, &one, &err) == 1)
+		if (condition_form(one.raw, &c, &err) == 0 && c.op == OP_EQ &&
+			(says(&c.left, &c.right, argument) || says(&c.right, &c.left, argument)))
+			return true;
+	return false;
+}

@@ -30,6 +30,9 @@ int conditions_hold(const struct condition_world *w, struct err *err) MUST_CHECK
 int conditions_hold_text(
 	const struct condition_world *w, struct view where, struct err *err) MUST_CHECK;
 
+/* Does a condition of the operation compare this argument with a fact by ==: once it held, the argument is what the system of record says. */
+bool condition_verifies(const struct operation *op, struct view argument);
+
 /*
  * Which condition such a sentence is about, without what the system of record says: "order.tenant == @tenant does not hold". Empty when it is
  * another sentence.

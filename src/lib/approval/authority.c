@@ -6,6 +6,7 @@
 #include "lib/approval/authority.h"
 
 #include "lib/action/check.h"
+#include "lib/action/condition.h"
 #include "lib/action/schema.h"
 #include "lib/approval/display.h"
 #include "lib/approval/split.h"
@@ -228,6 +229,28 @@ without_defaults(const struct proposal_record *record, struct buf *out, struct e
 	return buf_check(out);
 }
 
+/* Of where an argument came from the engine is believed, but for what the operation itself knows: which are defaults, which are verified. */
+static bool
+labels_true(const struct operation *op, const struct proposal_record *record)
+{
+	struct canon_reader r;
+	struct canon_token name, label;
+	struct err err;
+
+	canon_reader_init(&r, record->provenance, true);
+	if (canon_want(&r, CANON_OBJECT_BEGIN, &name, &err) < 0)
+		return false;
+	while (canon_next(&r, &name, &err) == 0 && name.type == CANON_KEY) {
+		if (canon_want(&r, CANON_STR, &label, &err) < 0)
+			return false;
+		if (view_is(label.raw, "verified") && !condition_verifies(op, name.raw))
+			return false;
+		if (view_is(label.raw, "default") && !names_have(record->defaulted, name.raw))
+			return false;
+	}
+	return name.type == CANON_OBJECT_END;
+}
+
 /*
  * The schema makes the arguments out of what was asked for, with the same marks: what a person sees as `default` is one. The amount is known only
  * of arguments that hold, and with it the tier that the record must name.
@@ -246,6 +269,10 @@ step_arguments(struct work *w, struct err *err)
 		!view_eq(buf_view(&defaulted), w->record.defaulted))
 		return deny(DENIAL_ARGUMENTS, err,
 			"the arguments or their defaults are not those of the operation");
+	if (!labels_true(w->ask->op, &w->record))
+		return deny(DENIAL_ARGUMENTS, err,
+			"the record says of an argument that it is verified or a default, which it "
+			"is not");
 	w->tier = operation_tier(w->ask->op, schema_amount(w->ask->op, w->record.arguments));
 	if (w->tier->quorum != w->record.quorum || !same_roles(w->tier, w->record.roles))
 		return deny(DENIAL_POLICY_CHANGED, err,
