@@ -97,6 +97,29 @@ principal_text(const struct principal *p, char *ret)
 }
 
 int
+principal_first(
+	struct engine *e, const char *text, char ret[static PRINCIPAL_TEXT], struct err *err)
+{
+	static const char kind[] = "token:";
+	char first[64];
+	int r;
+
+	if (strncmp(text, kind, strlen(kind)) != 0) {
+		if (ret != text)
+			(void)snprintf(ret, PRINCIPAL_TEXT, "%s", text);
+		return 0;
+	}
+	auto_query struct query q = query_of(e->store, Q_TOKEN_FIRST);
+	arg_text(&q, text + strlen(kind));
+	r = query_one(&q, err);
+	if (r < 0)
+		return r;
+	col_text(&q, first, sizeof(first));
+	(void)snprintf(ret, PRINCIPAL_TEXT, "%s%s", kind, first);
+	return 0;
+}
+
+int
 caller_find(struct engine *e, const struct caller *c, struct principal *ret, struct err *err)
 {
 	switch (c->kind) {

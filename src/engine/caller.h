@@ -24,6 +24,13 @@ struct principal {
 /* As records of actions name people: "uid:1000" or "token:dml_..." into ret[PRINCIPAL_TEXT]. */
 void principal_text(const struct principal *p, char *ret);
 
+/*
+ * Who answers for somebody of this text: for a token that another made the first of the line, else a person would make themselves a second
+ * token to approve what they asked for with it. `text` may be `ret`.
+ */
+int principal_first(struct engine *e, const char *text, char ret[static PRINCIPAL_TEXT],
+	struct err *err) MUST_CHECK;
+
 /* What the engine does by itself. */
 extern const struct principal principal_engine;
 

@@ -669,7 +669,9 @@ on_proposal_create(
 	a.p.task = a.task.id;
 	(void)snprintf(a.p.tenant, sizeof(a.p.tenant), "%s", a.task.tenant);
 	principal_text(&a.asker.who, a.p.actor);
-	principal_text(&a.asker.who, a.p.requester);
+	r = principal_first(e, a.p.actor, a.p.requester, err);
+	if (r < 0)
+		return r;
 	ask(&a);
 	return 0;
 }

@@ -241,6 +241,8 @@ show(struct showing *s, uint32_t calls, uint64_t bytes, struct err *err)
 	if (r == 0)
 		r = task_load(&s->task, &s->p.task, err);
 	if (r == 0)
+		r = principal_first(s->p.engine, s->task.owner, s->task.owner, err);
+	if (r == 0)
 		r = grant_load(&s->grant, &s->p.grant, err);
 	if (r == 0)
 		r = compose(s, now, err);

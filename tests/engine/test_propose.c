@@ -473,6 +473,82 @@ test_host_code(void **state)
 	assert_int_equal(denied.denial, DENIAL_VERIFY_FAILED);
 }
 
+/* A token that another made answers for nobody but who has the first one. */
+static void
+D6_who_proposes_with_a_token_of_a_token_is_the_first(void **state)
+{
+	static const char *const prefixes[] = {"dml_child", "dml_grandchild"};
+	struct acts *a = *state;
+	struct caller c = play_token(&a->p, "acme", "", 8);
+	struct proposal_record r;
+	struct buf room;
+
+	(void)acts_grant(a, "refund", NULL, 9);
+	for (uint8_t i = 0; i < ARRAY_LEN(prefixes); i++) {
+		struct msg_token_create m = {
+			.caller = c, .label = view_str("mine"), .prefix = view_str(prefixes[i])};
+
+		memset(m.token, 0x70 + i, sizeof(m.token));
+		ASK(&a->p, TOKEN_CREATE, token_create, m);
+		ANSWER(&a->p, TOKEN_ROW, token_row, row);
+		memcpy(c.token, m.token, sizeof(m.token));
+	}
+	ASK(&a->p, PROPOSAL_CREATE, proposal_create,
+		{.caller = c,
+			.task = view_str(a->task_text),
+			.proposal = view_str("{\"arguments\":" REFUND
+					     ",\"note\":\"\",\"operation\":\"refund\"}")});
+	acts_verified(a, acts_verify(a), DENIAL_NONE, FACTS_GOOD);
+	ANSWER(&a->p, PROPOSAL_ROW, proposal_row, row);
+	buf_init(&room, PROPOSAL_RECORD_MAX);
+	assert_int_equal(proposal_record_read(row.record, &room, &r, &(struct err){0}), 0);
+	assert_true(view_is(r.actor, "token:dml_grandchild"));
+	assert_true(view_is(r.requester, "token:dml_8"));
+	buf_done(&room);
+}
+
+/* The same for a task that such a token made: its sandbox asks in the name of the first. */
+static void
+D6_whose_task_a_token_of_a_token_made_is_the_first(void **state)
+{
+	struct acts *a = *state;
+	struct caller c = play_token(&a->p, "acme", "", 8);
+	struct msg_token_create m = {
+		.caller = c, .label = view_str("mine"), .prefix = view_str("dml_child")};
+	struct proposal_record r;
+	struct buf room;
+	char task[ID_TEXT];
+
+	memset(m.token, 0x70, sizeof(m.token));
+	ASK(&a->p, TOKEN_CREATE, token_create, m);
+	ANSWER(&a->p, TOKEN_ROW, token_row, token);
+	(void)token;
+	memcpy(c.token, m.token, sizeof(m.token));
+	ASK(&a->p, TASK_CREATE, task_create, {.caller = c, .template = view_str("python")});
+	ANSWER(&a->p, TASK_ROW, task_row, made);
+	id_text(&made.task, ID_TASK, task);
+	a->task = made.task; /* acts_verify looks at it */
+	ASK(&a->p, GRANT_ISSUE, grant_issue,
+		{.caller = as_root,
+			.task = view_str(task),
+			.operation = view_str("refund"),
+			.uses = 2,
+			.ttl_ms = 600000});
+	ANSWER(&a->p, GRANT_ROW, grant_row, grant);
+	(void)grant;
+	ASK(&a->p, PROPOSAL_CREATE, proposal_create,
+		{.caller = as_root,
+			.task = view_str(task),
+			.proposal = view_str("{\"arguments\":" REFUND
+					     ",\"note\":\"\",\"operation\":\"refund\"}")});
+	acts_verified(a, acts_verify(a), DENIAL_NONE, FACTS_GOOD);
+	ANSWER(&a->p, PROPOSAL_ROW, proposal_row, row);
+	buf_init(&room, PROPOSAL_RECORD_MAX);
+	assert_int_equal(proposal_record_read(row.record, &room, &r, &(struct err){0}), 0);
+	assert_true(view_is(r.owner, "token:dml_8"));
+	buf_done(&room);
+}
+
 static void
 test_operations(void **state)
 {
@@ -776,6 +852,8 @@ main(void)
 		T(test_grant_conditions_without_a_read),
 		T(test_the_brokers_word_is_not_enough),
 		T(test_host_code),
+		T(D6_who_proposes_with_a_token_of_a_token_is_the_first),
+		T(D6_whose_task_a_token_of_a_token_made_is_the_first),
 		T(test_operations),
 		T(test_list),
 		T(test_grants_of_a_task),

@@ -10,6 +10,11 @@ SELECT prefix, tenant, template, expires_ms, revoked_ms, used_ms FROM token WHER
 -- TOKEN_BY_PREFIX: one by its name
 SELECT tenant, template FROM token WHERE prefix = ?;
 
+-- TOKEN_FIRST: the one that an administrator made, of the line that ends in this one
+WITH RECURSIVE line (prefix, maker) AS (SELECT prefix, maker FROM token WHERE prefix = ?1
+	UNION SELECT t.prefix, t.maker FROM token AS t JOIN line AS l ON t.prefix = l.maker)
+SELECT prefix FROM line WHERE maker = '';
+
 -- TOKEN_LIST: of a tenant, or (empty) of all; the same for the template
 SELECT prefix, label, tenant, template, created_ms, expires_ms, revoked_ms, used_ms
 FROM token WHERE (?1 = '' OR tenant = ?1) AND (?2 = '' OR template = ?2) ORDER BY tenant, created_ms LIMIT ?3;
