@@ -114,6 +114,16 @@ older_ledger(const struct memory *m, const struct broker *b)
 	return b->epoch < m->epoch || b->ledger_entries < m->entries;
 }
 
+/*
+ * It began an epoch that nobody here asked for: this store is older than that, or the broker found its own state older than a checkpoint
+ * (src/broker/checkpoint.c). Which of both is not known, so what its ledger does not have proves nothing.
+ */
+static bool
+moved_on(const struct memory *m, const struct broker *b)
+{
+	return m->epoch != 0 && b->epoch > m->epoch && (m->ended == 0 || b->epoch != m->ended + 1);
+}
+
 bool
 ledger_lost_since(struct engine *e, uint64_t ms)
 {
@@ -232,7 +242,7 @@ stop_all(struct engine *e, struct err *err)
 		r = memory_read(e, &m, err);
 	if (r < 0)
 		return r;
-	if (older_ledger(&m, &e->broker))
+	if (older_ledger(&m, &e->broker) || moved_on(&m, &e->broker))
 		m.lost_ms = clock_real_ms();
 	m.ended = e->broker.epoch;
 	m.size = e->broker.checkpoint_size;

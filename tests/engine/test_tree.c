@@ -339,6 +339,30 @@ test_a_head_that_is_refused(void **state)
 	p->heads_held = false;
 }
 
+/* A text of a stranger that looks like the end of a record and another one stays a text in its own record. */
+static void
+test_H3_a_text_is_no_record(void **state)
+{
+	static const char labels[] =
+		"ticket\0x\"}}\n{\"data\":{},\"event\":\"forged\",\"seq\":1}\n";
+	struct play *p = *state;
+	bool there[LEAVES] = {false};
+	char name[ID_TEXT];
+
+	ASK(p, TASK_CREATE, task_create,
+		{.caller = as_root,
+			.tenant = view_str("acme"),
+			.template = view_str("python"),
+			.labels = view_of(labels, sizeof(labels))});
+	ANSWER(p, TASK_ROW, task_row, row);
+	id_text(&row.task, ID_TASK, name);
+	assert_int_equal(play_audit(p, &row.task), 1);
+	assert_int_equal(play_events(p, "forged"), 0);
+	assert_true(play_recorded("\\n{\\\"data\\\":{},\\\"event\\\":\\\"forged"));
+	assert_int_equal(read_chain(p, name, there), 1);
+	signed_is_what_was_recorded(p, &row.task);
+}
+
 /* ---- a store that is not what was signed ---- */
 
 static void
@@ -520,6 +544,7 @@ main(void)
 		TEST(what_is_not_yours_is_not_proved),
 		TEST(heads_come_by_themselves),
 		TEST(a_head_that_is_refused),
+		TEST(H3_a_text_is_no_record),
 		TEST(a_restart_goes_on),
 		TEST(H1_the_tail_was_cut),
 		TEST(H1_the_last_records_are_others),
