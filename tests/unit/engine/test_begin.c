@@ -11,6 +11,7 @@
 #include "engine/reconcile.h"
 #include "engine/result.h"
 #include "engine/serve.h"
+#include "engine/tree.h"
 #include "lib/base/clock.h"
 #include "lib/loop/loop.h"
 #include "tests/actions/sample.h"
@@ -156,6 +157,8 @@ setup(void **state)
 	assert_int_equal(catalogue_read(fd, &e.catalogue, &err), 0);
 	e.store = store_open(e.loop, dir_fd, &err);
 	assert_non_null(e.store);
+	checkpoint_init(&e);
+	assert_int_equal(tree_open(&e, &err), 0);
 	assert_int_equal(ipc_pair(pair, &err), 0);
 	broker = pair[1];
 	assert_int_equal(serve_broker(&e, pair[0], &err), 0);
@@ -178,7 +181,9 @@ teardown(void **state)
 	ev_timer_stop(e.loop, &e.again);
 	ev_timer_stop(e.loop, &e.lookup);
 	ev_timer_stop(e.loop, &e.outbox.again);
+	ev_timer_stop(e.loop, &e.checkpoints.timer);
 	store_close(e.store);
+	tree_close(e.tree);
 	catalogue_done(&e.catalogue);
 	loop_free(e.loop);
 	sample_proposal_done(&sample);

@@ -7,6 +7,7 @@
 #include "engine/expiry.h"
 #include "engine/grant.h"
 #include "engine/serve.h"
+#include "engine/tree.h"
 #include "lib/base/clock.h"
 #include "lib/loop/loop.h"
 
@@ -117,6 +118,8 @@ setup(void **state)
 	ev_timer_init(&e.actions, on_timer, 0, 1);
 	e.store = store_open(e.loop, dir_fd, &err);
 	assert_non_null(e.store);
+	checkpoint_init(&e);
+	assert_int_equal(tree_open(&e, &err), 0);
 	assert_int_equal(ipc_pair(pair, &err), 0);
 	broker = pair[1];
 	assert_int_equal(serve_broker(&e, pair[0], &err), 0);
@@ -131,7 +134,9 @@ teardown(void **state)
 	(void)state;
 	ipc_peer_close(e.broker.peer);
 	ev_timer_stop(e.loop, &e.actions);
+	ev_timer_stop(e.loop, &e.checkpoints.timer);
 	store_close(e.store);
+	tree_close(e.tree);
 	loop_free(e.loop);
 	(void)close(broker);
 	(void)unlinkat(dir_fd, STORE_FILE, 0);
