@@ -83,9 +83,10 @@ action_scope(struct cli *cli, char ret[static ACTION_SCOPE_BYTES], struct err *e
 	if (view_starts(view_str(name), "task:"))
 		name += strlen("task:");
 	r = request_task_id(cli, name, id, err);
-	if (r == 0)
-		(void)snprintf(ret, ACTION_SCOPE_BYTES, "task:%s", id);
-	return r;
+	if (r < 0)
+		return err_context(err, "a scope is host, tenant:NAME or a task");
+	(void)snprintf(ret, ACTION_SCOPE_BYTES, "task:%s", id);
+	return 0;
 }
 
 static int

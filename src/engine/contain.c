@@ -72,7 +72,8 @@ static int
 scope_of_tenant(const struct principal *p, struct view name, struct scope *ret, struct err *err)
 {
 	if (!name_ok(name))
-		return REFUSE(err, BAD_REQUEST, "no tenant can have this name");
+		return REFUSE(err, BAD_REQUEST,
+			"a tenant has 1 to 63 of a-z 0-9 . _ - and starts with a letter or digit");
 	if (!p->admin && (!view_is(name, p->tenant) || p->template[0] != '\0'))
 		return REFUSE(err, FORBIDDEN, "the token may not contain this tenant");
 	(void)snprintf(ret->tenant, sizeof(ret->tenant), "%.*s", VIEW_ARGS(name));

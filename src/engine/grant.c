@@ -152,8 +152,7 @@ compose(struct grant *g, const struct msg_grant_issue *m, struct err *err)
 	const struct operation *op = catalogue_find(&g->engine->catalogue, m->operation);
 
 	if (op == NULL)
-		return REFUSE(err, NOT_FOUND,
-			"there is no such operation; `demilune operation list` has them");
+		return REFUSE(err, NOT_FOUND, "there is no such operation");
 	if (m->uses == 0 || m->uses > LIMIT_GRANT_USES)
 		return REFUSE(err, BAD_REQUEST, "uses: 1 to %" PRIu64, LIMIT_GRANT_USES);
 	if (m->ttl_ms < LIMIT_GRANT_TTL_MIN_MS || m->ttl_ms > ttl_max)

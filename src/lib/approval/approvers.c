@@ -72,15 +72,16 @@ principal_ok(struct view v)
 
 /* A list that is not empty, each entry once. */
 static int
-check_list(struct view list, bool (*ok)(struct view v), const char *what, struct err *err)
+check_list(struct view list, bool (*ok)(struct view v), const char *what, const char *wants,
+	struct err *err)
 {
 	struct view rest = list, entry;
 	size_t n = 0;
 
 	while (take_until(&rest, ',', &entry)) {
 		if (!ok(entry))
-			return err_set(err, -EINVAL, "%s= has an entry that is none: \"%.*s\"",
-				what, (int)(entry.n < 64 ? entry.n : 64), (const char *)entry.p);
+			return err_set(err, -EINVAL, "%s= wants %s, not \"%.*s\"", what, wants,
+				(int)(entry.n < 64 ? entry.n : 64), (const char *)entry.p);
 		if (++n > APPROVER_LIST_MAX)
 			return err_set(err, -EINVAL, "%s= has more than %d entries", what,
 				APPROVER_LIST_MAX);
@@ -94,21 +95,21 @@ static int
 read_may(struct approver *a, struct view value, struct err *err)
 {
 	a->may = value;
-	return check_list(value, operation_ok, "may", err);
+	return check_list(value, operation_ok, "may", "names of operations", err);
 }
 
 static int
 read_role(struct approver *a, struct view value, struct err *err)
 {
 	a->role = value;
-	return check_list(value, approver_name_ok, "role", err);
+	return check_list(value, approver_name_ok, "role", "names of roles", err);
 }
 
 static int
 read_principal(struct approver *a, struct view value, struct err *err)
 {
 	a->principal = value;
-	return check_list(value, principal_ok, "principal", err);
+	return check_list(value, principal_ok, "principal", "uid:NUMBER or token:PREFIX", err);
 }
 
 static int
@@ -120,7 +121,8 @@ read_up_to(struct approver *a, struct view value, struct err *err)
 	while (take_until(&rest, ',', &entry)) {
 		if (!view_has(entry, ':') || !take_until(&entry, ':', &argument) ||
 			!word_ok(argument, true) || num_u64(entry, INT64_MAX >> 10, &most) < 0)
-			return err_set(err, -EINVAL, "up-to= wants ARGUMENT:NUMBER");
+			return err_set(
+				err, -EINVAL, "up-to= wants ARGUMENT:NUMBER, a whole number");
 		if (a->nlimits == APPROVER_LIMITS_MAX)
 			return err_set(err, -EINVAL, "up-to= has more than %d entries",
 				APPROVER_LIMITS_MAX);
