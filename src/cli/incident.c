@@ -83,8 +83,12 @@ action_scope(struct cli *cli, char ret[static ACTION_SCOPE_BYTES], struct err *e
 	if (view_starts(view_str(name), "task:"))
 		name += strlen("task:");
 	r = request_task_id(cli, name, id, err);
+	if (r == -EREMOTEIO && cli->client.refusal_status == 404)
+		return err_set(err, -ENOENT,
+			"there is no task or ticket %.64s; a scope is host, tenant:NAME or a task",
+			name);
 	if (r < 0)
-		return err_context(err, "a scope is host, tenant:NAME or a task");
+		return r;
 	(void)snprintf(ret, ACTION_SCOPE_BYTES, "task:%s", id);
 	return 0;
 }

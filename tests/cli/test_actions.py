@@ -180,6 +180,12 @@ def test_contain(fake: Fake, scope: str, says: str) -> None:
     assert b"--reason is needed" in fake.run("contain", scope, code=1).stderr
 
 
+def test_a_scope_that_is_no_task(fake: Fake) -> None:
+    fake.on("GET", "/v1/tasks/acme", 404, {"error": "no such task or ticket", "code": "not_found", "request_id": "r"})
+    done = fake.run("contain", "acme", "--reason", "leak", code=1)
+    assert b"acme; a scope is host, tenant:NAME or a task" in done.stderr
+
+
 def test_containment_list(fake: Fake) -> None:
     fake.on("GET", "/v1/containments", 200, page(CONTAINED, CONTAINED | {"released_at": "2026-11-29T17:00:00.000Z", "reason": EVIL}))
     done = fake.run("containment", "list").stdout
