@@ -271,7 +271,7 @@ class Acting:
 
     def propose(self, task: str, operation: str = "refund", **arguments: Any) -> Answer:
         asked = {"order_id": "48221", "cents": 4200} | arguments
-        return self.ask("POST", f"/v1/tasks/{task}/proposals", {"operation": operation, "arguments": asked})
+        return self.ask("POST", "/v1/proposals", {"task": task, "operation": operation, "arguments": asked})
 
     def pending(self, task: str, operation: str = "refund", **arguments: Any) -> dict[str, Any]:
         row: dict[str, Any] = self.propose(task, operation, **arguments).expect(201).json

@@ -62,6 +62,7 @@ on_grant_issue(struct request *req, struct err *err)
 {
 	const struct body_grant_issue *b = req->fields;
 	struct msg_grant_issue m = {.caller = req->caller,
+		.task = b->task.v,
 		.operation = b->operation.v,
 		.uses = (uint32_t)b->uses.v,
 		.ttl_ms = (uint64_t)b->ttl_seconds_ms.v,
@@ -78,8 +79,7 @@ on_grant_issue(struct request *req, struct err *err)
 		return refuse(err, BAD_REQUEST,
 			"uses and ttl_seconds are needed: nothing is granted without an end");
 	m.where = buf_view(&where);
-	if (action_task(req, &m.task, err) < 0 ||
-		request_unkeyed(req, "each issue is a grant of its own; list them first", err) < 0)
+	if (request_unkeyed(req, "each issue is a grant of its own; list them first", err) < 0)
 		return err->code;
 	return REQUEST_ASK(req, on_issued, err, GRANT_ISSUE, grant_issue, m);
 }
@@ -98,10 +98,12 @@ on_grants(void *owner, const struct answer *answer)
 int
 on_grant_list(struct request *req, struct err *err)
 {
-	struct msg_grant_list m = {.caller = req->caller};
+	struct msg_grant_list m = {.caller = req->caller, .task = request_param(req, "task")};
 
-	if (action_task(req, &m.task, err) < 0)
-		return err->code;
+	if (m.task.n == 0)
+		return refuse(err, BAD_REQUEST, "?task= is needed: grants belong to a task");
+	if (m.task.n > TASK_NAME_BYTES_MAX)
+		return refuse(err, NOT_FOUND, "no such task: its name is too long");
 	row_page_begin(req);
 	return REQUEST_ASK(req, on_grants, err, GRANT_LIST, grant_list, m);
 }

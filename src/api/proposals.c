@@ -46,7 +46,8 @@ int
 on_proposal_create(struct request *req, struct err *err)
 {
 	const struct body_proposal_create *b = req->fields;
-	struct msg_proposal_create m = {.caller = req->caller, .request_id = view_str(req->id)};
+	struct msg_proposal_create m = {
+		.caller = req->caller, .task = b->task.v, .request_id = view_str(req->id)};
 	auto_buf struct buf proposal = {.max = PROPOSAL_CANONICAL_MAX}, provenance = {0};
 	int r;
 
@@ -58,7 +59,6 @@ on_proposal_create(struct request *req, struct err *err)
 				     : r == -ENOMEM               ? ERROR_INTERNAL
 								  : ERROR_BAD_REQUEST);
 	if (provenance_put(&b->provenance, &provenance, err) < 0 ||
-		action_task(req, &m.task, err) < 0 ||
 		request_unkeyed(req,
 			"the same proposal again has the earlier one as its answer without it",
 			err) < 0)

@@ -167,26 +167,14 @@ verb_operation_show(struct cli *cli, struct err *err)
 
 /* ---- grants ---- */
 
-/* "/v1/tasks/ID/what" */
 static int
-task_target(
-	struct cli *cli, const char *name, const char *what, char ret[static 160], struct err *err)
-{
-	char id[ID_TEXT];
-	int r = request_task_id(cli, name, id, err);
-
-	if (r == 0)
-		(void)snprintf(ret, 160, "/v1/tasks/%s/%s", id, what);
-	return r;
-}
-
-static int
-compose_grant(const struct args *a, struct buf *body, struct err *err)
+compose_grant(const struct args *a, const char *task, struct buf *body, struct err *err)
 {
 	struct json_out o;
 
 	json_out_init(&o, body, false);
 	json_out_object_begin(&o);
+	json_out_key_str(&o, "task", view_str(task));
 	json_out_key_str(&o, "operation", view_str(args_text(a, OPT_OPERATION)));
 	if (args_has(a, OPT_WHERE)) {
 		json_out_key(&o, "where");
@@ -209,7 +197,7 @@ verb_grant_issue(struct cli *cli, struct err *err)
 	static const enum option needed[] = {OPT_TASK, OPT_OPERATION, OPT_USES, OPT_TTL};
 	const struct args *a = &cli->args;
 	json_t *grant auto_json = NULL;
-	char target[160], id[ID_TEXT];
+	char task[ID_TEXT], id[ID_TEXT];
 	auto_buf struct buf body;
 	int r;
 
@@ -220,12 +208,12 @@ verb_grant_issue(struct cli *cli, struct err *err)
 				"a grant needs %s: it is for one task and one operation, so many "
 				"uses, and has an end",
 				args_option(needed[i])->name);
-	r = compose_grant(a, &body, err);
+	r = request_task_id(cli, args_text(a, OPT_TASK), task, err);
 	if (r == 0)
-		r = task_target(cli, args_text(a, OPT_TASK), "grants", target, err);
+		r = compose_grant(a, task, &body, err);
 	if (r == 0)
-		r = client_send(
-			&cli->client, HTTP_POST, view_str(target), buf_view(&body), &grant, err);
+		r = client_send(&cli->client, HTTP_POST, view_str("/v1/grants"), buf_view(&body),
+			&grant, err);
 	if (r == 0)
 		r = answer_id(grant, ID_GRANT, id, err);
 	return r < 0 ? r : request_print(cli, grant, id, err);
@@ -282,9 +270,11 @@ verb_grant_list(struct cli *cli, struct err *err)
 		{"OPERATION", false, 0}, {"USED", true, 0}, {"EXPIRES", false, 0},
 		{"ISSUER", false, 24}, {"WHERE", false, 0}};
 	struct list list = {NULL, columns, ARRAY_LEN(columns), grant_cells};
-	char target[160];
-	int r = task_target(cli, cli->args.rest[0], "grants", target, err);
+	char task[ID_TEXT], target[64];
+	int r = request_task_id(cli, cli->args.rest[0], task, err);
 
+	if (r == 0)
+		(void)snprintf(target, sizeof(target), "/v1/grants?task=%s", task);
 	list.path = target;
 	return r < 0 ? r : list_show(cli, &list, err);
 }
@@ -319,7 +309,11 @@ verb_budget_show(struct cli *cli, struct err *err)
 		{"LIMIT", true, 0}, {"STATE", false, 0}};
 	struct list list = {NULL, columns, ARRAY_LEN(columns), budget_cells};
 	char target[160];
-	int r = task_target(cli, cli->args.rest[0], "budgets", target, err);
+	char task[ID_TEXT];
+	int r = request_task_id(cli, cli->args.rest[0], task, err);
+
+	if (r == 0)
+		(void)snprintf(target, sizeof(target), "/v1/tasks/%s/budgets", task);
 
 	list.path = target;
 	return r < 0 ? r : list_show(cli, &list, err);

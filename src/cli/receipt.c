@@ -74,7 +74,7 @@ put_evidence(struct receipt *r, struct client *c, const char *task, struct err *
 	char grants[96], proposals[96], executions[96];
 	int code;
 
-	(void)snprintf(grants, sizeof(grants), "/v1/tasks/%s/grants", task);
+	(void)snprintf(grants, sizeof(grants), "/v1/grants?task=%s", task);
 	(void)snprintf(proposals, sizeof(proposals), "/v1/proposals?task=%s", task);
 	(void)snprintf(executions, sizeof(executions), "/v1/executions?task=%s", task);
 	code = put_list(r, c, grants, false, "grant", &r->grants, err);

@@ -29,10 +29,10 @@ def test_H3_no_text_makes_a_record_of_its_own(host: Acting) -> None:
     lines = FORGED.replace("\r", "").replace("\x1b", "")  # which a text may have
     for cents, note in ((5, FORGED), (6, lines)):
         asked = {"operation": "refund", "arguments": {"order_id": "48221", "cents": cents}, "note": note}
-        host.ask("POST", f"/v1/tasks/{task}/proposals", asked).expect(201, 400)
+        host.ask("POST", "/v1/proposals", {"task": task} | asked).expect(201, 400)
         host.daemon.client.exec(box, ["demilune-propose", "refund", f'{{"order_id":"48221","cents":{cents + 10}}}', "--note", note])
         host.daemon.client.exec(box, ["echo", note])
-    host.ask("POST", f"/v1/tasks/{task}/proposals", {"operation": "refund", "arguments": {"order_id": FORGED, "cents": 5}}).expect(400, 403)
+    host.ask("POST", "/v1/proposals", {"task": task, "operation": "refund", "arguments": {"order_id": FORGED, "cents": 5}}).expect(400, 403)
     row = host.pending(task)
     for reason in (FORGED, lines):
         host.ask("POST", "/v1/revocations", {"kind": "approval", "name": row["id"], "reason": reason})

@@ -61,8 +61,8 @@ def canonical(what: Any) -> bytes:
 
 
 def bytes_of(api: Api, arguments: str) -> bytes:
-    body = '{"operation":"echo","arguments":' + arguments + "}"
-    answer = api.ask("POST", "/v1/tasks/48221/proposals", body.encode(), Content_Type="application/json")
+    body = '{"task":"48221","operation":"echo","arguments":' + arguments + "}"
+    answer = api.ask("POST", "/v1/proposals", body.encode(), Content_Type="application/json")
     assert answer.status == 201, (body, answer.body)
     return base64.b64decode(answer.json["record"], validate=True)
 

@@ -64,12 +64,12 @@ def test_operation_names_are_one_segment(fake: Fake) -> None:
 
 def test_grant_issue(fake: Fake) -> None:
     fake.on("GET", "/v1/tasks/48221", 200, {"id": TASK})
-    fake.on("POST", f"/v1/tasks/{TASK}/grants", 201, GRANTED)
+    fake.on("POST", "/v1/grants", 201, GRANTED)
     args = ["grant", "issue", "--task", "48221", "--operation", "refund", "--where", "order.tenant=@tenant", "--where",
             "cents <= 5000", "--uses", "1", "--ttl", "10m"]
     assert fake.run(*args).stdout.decode() == GRANT + "\n"
-    seen = fake.asked("POST", f"/v1/tasks/{TASK}/grants")
-    assert seen.json() == {"operation": "refund", "where": ["order.tenant=@tenant", "cents <= 5000"], "uses": 1, "ttl_seconds": 600}
+    seen = fake.asked("POST", "/v1/grants")
+    assert seen.json() == {"task": TASK, "operation": "refund", "where": ["order.tenant=@tenant", "cents <= 5000"], "uses": 1, "ttl_seconds": 600}
     assert seen.headers["Content-Type"] == "application/json"
     assert json.loads(fake.run(*args, "--json").stdout) == GRANTED
 
@@ -83,7 +83,7 @@ def test_a_grant_needs_its_bounds(fake: Fake, missing: str) -> None:
 
 
 def test_grant_list(fake: Fake) -> None:
-    fake.on("GET", f"/v1/tasks/{TASK}/grants", 200, page(
+    fake.on("GET", "/v1/grants", 200, page(
         GRANTED, GRANTED | {"used": 2}, GRANTED | {"expires_at": "2020-01-01T00:00:00.000Z"},
         GRANTED | {"revoked_at": "2026-11-29T16:13:05.000Z"}, GRANTED | {"where": [EVIL], "issuer": EVIL}))
     done = fake.run("grant", "list", TASK).stdout
@@ -194,7 +194,7 @@ def test_containment_list(fake: Fake) -> None:
 
 
 def test_a_denial_is_named(fake: Fake) -> None:
-    fake.on("POST", f"/v1/tasks/{TASK}/grants", 403, {"error": "a budget is used up", "code": "denied", "request_id": "r",
+    fake.on("POST", "/v1/grants", 403, {"error": "a budget is used up", "code": "denied", "request_id": "r",
                                                       "denial": "budget" + EVIL})
     done = fake.run("grant", "issue", "--task", TASK, "--operation", "refund", "--uses", "1", "--ttl", "1h", code=1)
     assert done.stderr.startswith(b"demilune: a budget is used up (budget\\x1b[2J") and b"\x1b" not in done.stderr
@@ -205,7 +205,7 @@ def test_a_denial_is_named(fake: Fake) -> None:
                                   ["execution", "list"], ["containment", "list"]])
 @pytest.mark.parametrize("what", [[], {"items": 5}, {}, {"items": [{}], "more": True}, "x"])
 def test_lists_that_are_none(fake: Fake, args: list[str], what: Any) -> None:
-    for path in ("/v1/operations", f"/v1/tasks/{TASK}/grants", f"/v1/tasks/{TASK}/budgets", "/v1/proposals", "/v1/executions",
+    for path in ("/v1/operations", "/v1/grants", f"/v1/tasks/{TASK}/budgets", "/v1/proposals", "/v1/executions",
                  "/v1/containments"):
         fake.on("GET", path, 200, what)
     assert fake.run(*args, code=1).stderr.startswith(b"demilune: the daemon's")
@@ -216,7 +216,7 @@ def test_lists_that_are_none(fake: Fake, args: list[str], what: Any) -> None:
 def test_rows_with_members_of_other_types(fake: Fake, args: list[str]) -> None:
     odd = {"id": [], "name": 7, "state": {}, "where": "x", "decisions": 3, "uses": "many", "limit": -1, "used": 1 << 62,
            "document": [1], "created_at": 5, "expires_at": True, "scope": None}
-    for path in ("/v1/operations", f"/v1/tasks/{TASK}/grants", f"/v1/tasks/{TASK}/budgets", "/v1/proposals", "/v1/executions",
+    for path in ("/v1/operations", "/v1/grants", f"/v1/tasks/{TASK}/budgets", "/v1/proposals", "/v1/executions",
                  "/v1/containments"):
         fake.on("GET", path, 200, page(odd, {}))
     assert len(fake.run(*args).stdout.splitlines()) == 3

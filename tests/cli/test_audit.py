@@ -282,7 +282,7 @@ def story(digest: str = DIGEST) -> list[bytes]:
 
 
 def evidence(fake: Fake, digest: str = DIGEST, body: bytes = PROPOSAL) -> None:
-    fake.on("GET", f"/v1/tasks/{TASK}/grants", 200, {"items": [{"id": "gr_0123456789abcdef"}], "more": False})
+    fake.on("GET", "/v1/grants", 200, {"items": [{"id": "gr_0123456789abcdef"}], "more": False})
     fake.on("GET", "/v1/proposals", 200, {"more": False, "items": [
         {"id": "pr_0123456789abcdef", "digest": digest, "record": base64.b64encode(body).decode(), "decisions": []}]})
     fake.on("GET", "/v1/executions", 200, {"items": [{"id": "xc_0123456789abcdef", "receipt": {"id": "re_1"}}], "more": False})

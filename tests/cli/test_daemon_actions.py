@@ -107,8 +107,8 @@ class Host:
 
     def propose(self, task: str, **arguments: Any) -> Answer:
         asked = {"order_id": "48221", "cents": 4200} | arguments
-        return self.ask("POST", f"/v1/tasks/{task}/proposals",
-                        {"operation": "refund", "arguments": asked, "provenance": {"cents": "db"}, "note": "he is angry"})
+        return self.ask("POST", "/v1/proposals",
+                        {"task": task, "operation": "refund", "arguments": asked, "provenance": {"cents": "db"}, "note": "he is angry"})
 
     def pending(self, task: str, **arguments: Any) -> dict[str, Any]:
         row: dict[str, Any] = self.propose(task, **arguments).expect(201).json
@@ -252,10 +252,10 @@ def test_another_tenant_finds_nothing(host: Host) -> None:
     other = host.ask("POST", "/v1/me/tokens", {"tenant": "globex"}).expect(201).json["token"]
     for method, path, body in (
             ("GET", f"/v1/proposals/{row['id']}", None), ("POST", f"/v1/proposals/{row['id']}/decision", body_of(row)),
-            ("GET", f"/v1/proposals?task={task}", None), ("GET", f"/v1/tasks/{task}/grants", None),
+            ("GET", f"/v1/proposals?task={task}", None), ("GET", f"/v1/grants?task={task}", None),
             ("GET", f"/v1/tasks/{task}/budgets", None), ("DELETE", f"/v1/grants/{grant}", None),
-            ("POST", f"/v1/tasks/{task}/grants", {"operation": "refund", "uses": 1, "ttl_seconds": 60}),
-            ("POST", f"/v1/tasks/{task}/proposals", {"operation": "refund", "arguments": {"order_id": "777", "cents": 1}}),
+            ("POST", "/v1/grants", {"task": task, "operation": "refund", "uses": 1, "ttl_seconds": 60}),
+            ("POST", "/v1/proposals", {"task": task, "operation": "refund", "arguments": {"order_id": "777", "cents": 1}}),
             ("GET", f"/v1/executions?task={task}", None), ("GET", f"/v1/executions/{execution}", None),
             ("POST", f"/v1/executions/{execution}/reconcile", {}), ("POST", "/v1/revocations", {"kind": "grant", "name": grant}),
             ("POST", "/v1/revocations", {"kind": "approval", "name": row["id"]}),
