@@ -196,6 +196,7 @@ class Acting:
                          "actions.pending": 10_000,
                          "actions.operations": str(self.home / "operations.d"),
                          "actions.secrets": str(self.home / "secrets"), "actions.trust": str(self.trust),
+                         "audit.mirrors": str(self.home / "mirror"),
                          **(settings or {})}
         self.build, self.small_store = build, small_store
         self.port = port  # of a provider that the caller has; else provider.py is started
@@ -221,6 +222,8 @@ class Acting:
             (self.home / "operations.d/shop.yaml").write_text(CATALOGUE.format(port=self.port, **self.bounds))
             self.child(stack, ["ssh-agent", "-D", "-a", str(self.agent_sock)])
             self.daemon = (SmallStore if self.small_store else Daemon)(self.settings, build=self.build)
+            (self.home / "mirror").mkdir(0o700)
+            os.chown(self.home / "mirror", self.daemon.uids["broker"], self.daemon.uids["broker"])
             self.binary = self.daemon.build / "src/cli/demilune"
             self.env = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "SSH_AUTH_SOCK": str(self.agent_sock),
                         "DEMILUNE_SOCKET": str(self.daemon.run / "api.sock")}

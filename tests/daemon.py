@@ -243,11 +243,11 @@ class Daemon:
         self.home.chmod(0o755)
         self.templates_link()
         uid = 1_000_000_000 + 10 * self.number
+        self.uids = {room: uid + at for at, room in enumerate(("engine", "api", "relay", "broker", "dialer"))}
         lines: dict[str, str | int] = {
             "state_dir": str(self.state), "run_dir": str(self.run),
             "listen.tcp": f"127.0.0.1:{self.port}" if tcp else "none",
-            "uids.engine": uid, "uids.api": uid + 1, "uids.relay": uid + 2,
-            "uids.broker": uid + 3, "uids.dialer": uid + 4,
+            **{f"uids.{room}": own for room, own in self.uids.items()},
             "uids.sandbox_base": 2_200_000_000 + self.number * 10_000_000, "uids.sandbox_slots": 150,
             "limits.sandboxes": 140, "tenant.sandboxes": 130, "tenant.creates_per_minute": 100_000,
             **(settings or {})}
