@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an action costs, measured outside of the daemon; bench.py makes rows of it. The provider is a thread here, which notes when a byte comes."""
+"""What an action and its record cost, measured outside of the daemon; bench.py makes rows of it. The provider is a thread here,
+which notes when a byte comes."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import socket
+import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/cli")]
 from acting import Acting  # noqa: E402
+from signed_log import Log  # noqa: E402
 
 ORDER = json.dumps({"tenant": "acme", "paid_cents": 1_000_000, "status": "paid"}).encode()
 
@@ -128,3 +132,36 @@ def proposals_per_s(host: Acting, sandboxes: int, seconds: float) -> float:
         host.daemon.client.kill(box)
     assert len(asked) == sandboxes
     return sum(asked) / seconds
+
+
+def export(path: Path, records: int) -> int:
+    """A receipt of a task with so many records, each with its proof in a signed log of as many; how many bytes the longest proof has."""
+    digests, rows, previous = [], [], bytes(32)
+    for number in range(1, records + 1):
+        text = (b'{"data":{"code":0,"kind":"exec","reason":"exited","stderr_seen":0,"stdout_seen":%d,"wall_us":1200},"event":"job.end",'
+                b'"job":"ex_0123456789abcdef","seq":%d,"task":"tk_0123456789abcdef","task_seq":%d,"tenant":"acme","ts_ms":1795972751435,'
+                b'"v":1}' % (number, number, number))
+        digest = hashlib.sha256(b"demilune-audit-v1\0" + previous + text).digest()
+        rows.append((previous, digest, text))
+        digests.append(digest)
+        previous = digest
+    log, longest = Log(digests), 0
+    with path.open("wb") as file:
+        file.write(json.dumps({"export": "demilune-audit-v1", "task": "tk_0123456789abcdef", "audit_key": log.key,
+                               "checkpoint": log.note()}).encode() + b"\n")
+        for leaf, (before, digest, text) in enumerate(rows):
+            proof = "".join(log.inclusion(leaf, log.size)).encode()
+            longest = max(longest, len(proof) // 2)
+            file.write(b'{"number":%d,"previous":"sha256:%b","digest":"sha256:%b","leaf":%d,"proof":"%b","record":%b}\n'
+                       % (leaf + 1, before.hex().encode(), digest.hex().encode(), leaf, proof, text))
+    return longest
+
+
+def verified(build: Path, path: Path, rounds: int) -> list[float]:
+    """Milliseconds of the program that checks it, from its start to its end."""
+    values = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        subprocess.run([str(build / "src/cli/demilune"), "audit", "verify", str(path)], check=True, capture_output=True)
+        values.append((time.perf_counter() - began) * 1000)
+    return values

@@ -208,15 +208,21 @@ def sizes(here: daemon.Daemon, count: int) -> list[Row]:
 
 
 def acts(build: Path, rounds: int) -> list[Row]:
-    """From a signed decision to the provider; what sandboxes can ask for in a second."""
+    """From a signed decision to the provider; what sandboxes can ask for in a second; what the record costs who checks it."""
     shop = actions.Shop()
     with Acting(port=shop.port, build=build) as host:
         first, whole = actions.approvals(host, shop, rounds)
         rate = actions.proposals_per_s(host, 4, 10)
     shop.close()
+    with tempfile.TemporaryDirectory(prefix="demilune-bench-") as place:
+        path = Path(place, "receipt")
+        proof = float(actions.export(path, 100_000))
+        verify = actions.verified(build, path, 10)
     return [row("approve to first byte at the provider", first, reach=10),
             row("approve to the answer that it is done", whole),
-            Row("proposals checked in 4 sandboxes for 10 s", rate, rate, "/s", 200, 1, more=True)]
+            Row("proposals checked in 4 sandboxes for 10 s", rate, rate, "/s", 200, 1, more=True),
+            row("verify a receipt of 100,000 records", verify, reach=2000),
+            Row("proof of one record among 100,000", proof, proof, "B", 17 * 32, 1)]
 
 
 def measure(build: Path, state: Path, rounds: int, live: int) -> list[Row]:

@@ -173,7 +173,7 @@ def test_what_a_sandbox_hears_has_no_fact(host: Acting) -> None:
             heard[order, 0] = done["stdout"] + done["stderr"]
     for text in heard.values():
         assert "globex" not in text and "9000" not in text and "acme" not in text and " is " not in text.replace(" is refused", ""), text
-    assert "order.tenant == tenant does not hold" in heard["777", 4200]
+    assert "order.tenant == @tenant does not hold" in heard["777", 4200]
     assert "order.paid_cents >= cents does not hold" in heard["48221", 9001]
     assert heard["777", 4200] == heard["1", 4200] == heard["777", 1] and heard["777", 0] == heard["1", 0]
     rows = host.ask("GET", f"/v1/proposals?task={host.used}").expect(200).json["items"]

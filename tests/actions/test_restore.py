@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A database of yesterday comes back, or a whole machine does: nothing is carried out by it, it is told, and a person gives authority back."""
+"""Yesterday's database comes back, or the whole machine does: nothing is carried out by it, it is told, and a person gives authority back."""
 
 from __future__ import annotations
 
