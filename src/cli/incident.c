@@ -60,7 +60,11 @@ verb_revoke_task(struct cli *cli, struct err *err)
 	char id[ID_TEXT];
 	int r = request_task_id(cli, cli->args.rest[0], id, err);
 
-	return r < 0 ? r : take_back(cli, "task", id, err);
+	if (r == 0)
+		r = take_back(cli, "task", id, err);
+	if (r == 0)
+		request_say_others(cli, cli->args.rest[0], id);
+	return r;
 }
 
 /* ---- contain ---- */
@@ -145,8 +149,12 @@ verb_contain(struct cli *cli, struct err *err)
 			buf_view(&body), &contained, err);
 	if (r < 0)
 		return r;
-	return args_has(a, OPT_JSON) ? answer_print(contained, err)
-				     : print_contained(contained, err);
+	r = args_has(a, OPT_JSON) ? answer_print(contained, err) : print_contained(contained, err);
+	if (view_starts(view_str(scope), "task:"))
+		request_say_others(cli,
+			a->rest[0] + (view_starts(view_str(a->rest[0]), "task:") ? 5 : 0),
+			scope + 5);
+	return r;
 }
 
 static void

@@ -189,6 +189,15 @@ request_task_id(struct cli *cli, const char *name, char ret[static ID_TEXT], str
 	return r < 0 ? r : answer_id(task, ID_TASK, ret, err);
 }
 
+static void
+say_others(const json_t *list, const char *name, const char *id)
+{
+	if (json_array_size(list) > 1)
+		safe_say("%zu tasks have this ticket, this is the newest: %s; demilune task list "
+			 "--label ticket=%.60s shows all, --tenant or an id chooses",
+			json_array_size(list), id, name);
+}
+
 int
 request_record_id(struct cli *cli, const char *name, char ret[static ID_TEXT], struct err *err)
 {
@@ -199,11 +208,21 @@ request_record_id(struct cli *cli, const char *name, char ret[static ID_TEXT], s
 	if (r < 0 || id_parse(view_str(name), ID_TASK, &id) == 0)
 		return r;
 	r = tasks_with(cli, name, &list, err);
-	if (r == 0 && json_array_size(list) > 1)
-		safe_say("%zu tasks have this ticket, this is the newest: %s; demilune task list "
-			 "--label ticket=%.60s shows all, --tenant or an id chooses",
-			json_array_size(list), ret, name);
+	if (r == 0)
+		say_others(list, name, ret);
 	return r;
+}
+
+void
+request_say_others(struct cli *cli, const char *name, const char *task)
+{
+	json_t *list auto_json = NULL;
+	struct err unused = {0};
+	struct id id;
+
+	if (id_parse(view_str(name), ID_TASK, &id) < 0 &&
+		tasks_with(cli, name, &list, &unused) == 0)
+		say_others(list, name, task);
 }
 
 int

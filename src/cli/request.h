@@ -27,6 +27,9 @@ int request_task(
 int request_task_id(
 	struct cli *cli, const char *name, char ret[static ID_TEXT], struct err *err) MUST_CHECK;
 
+/* What was done for this task, the newest of the ticket, was not done for others that have it too: says so. Nothing when that cannot be told. */
+void request_say_others(struct cli *cli, const char *name, const char *task);
+
 /* The same for who reads a record, and says on standard error when other tasks have the ticket too. */
 int request_record_id(
 	struct cli *cli, const char *name, char ret[static ID_TEXT], struct err *err) MUST_CHECK;

@@ -180,6 +180,15 @@ def test_contain(fake: Fake, scope: str, says: str) -> None:
     assert b"--reason is needed" in fake.run("contain", scope, code=1).stderr
 
 
+def test_other_tasks_of_the_ticket_are_told(fake: Fake) -> None:
+    fake.on("GET", "/v1/tasks/48221", 200, {"id": TASK})
+    fake.on("GET", "/v1/tasks", 200, {"items": [{"id": TASK, "tenant": "acme"}, {"id": "tk_other", "tenant": "globex"}], "more": False})
+    fake.on("POST", "/v1/containments", 201, CONTAINED | {"executions": []})
+    for scope in ("48221", "task:48221"):
+        assert b"2 tasks have this ticket" in fake.run("contain", scope, "--reason", "leak").stderr
+    assert fake.run("contain", TASK, "--reason", "leak").stderr == b""
+
+
 def test_a_scope_that_is_no_task(fake: Fake) -> None:
     fake.on("GET", "/v1/tasks/acme", 404, {"error": "no such task or ticket", "code": "not_found", "request_id": "r"})
     done = fake.run("contain", "acme", "--reason", "leak", code=1)
