@@ -350,8 +350,7 @@ static bool
 add_headers(struct call *c)
 {
 	const struct provider *p = c->provider;
-	char line[256];
-	int n;
+	char line[64];
 	bool ok = add_header(c, "Expect:") && add_header(c, "Accept: application/json") &&
 		  add_header(c, "User-Agent: demilune");
 
@@ -362,9 +361,11 @@ add_headers(struct call *c)
 		ok = ok && add_header(c, "Content-Type:");
 	}
 	if (c->key[0] != '\0') {
-		n = snprintf(line, sizeof(line), "%.*s: %s", VIEW_ARGS(p->capability.key_header),
-			c->key);
-		ok = ok && n > 0 && (size_t)n < sizeof(line) && add_header(c, line);
+		auto_buf struct buf key = {.max = 512};
+
+		buf_addf(&key, "%.*s: %s", VIEW_ARGS(p->capability.key_header), c->key);
+		buf_add_byte(&key, 0);
+		ok = ok && buf_check(&key) == 0 && add_header(c, (const char *)key.p);
 	}
 	if (p->credential_secret.n != 0) {
 		const struct secret *s = vault_find(c->b->vault, p->credential_secret);

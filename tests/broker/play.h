@@ -51,8 +51,8 @@ struct play {
 	uint64_t epoch;
 	const struct id *again; /* not NULL: the next record is of this proposal */
 	uint64_t decide_by_ms;  /* not 0: of the next records */
-	uint64_t paid_cents;    /* not 0: what the orders of the provider say, of the next records */
-	uint64_t file_size;     /* 0, or RLIMIT_FSIZE of the next broker: a disk that is full */
+	uint64_t paid_cents; /* not 0: what the orders of the provider say, of the next records */
+	uint64_t file_size;  /* 0, or RLIMIT_FSIZE of the next broker: a disk that is full */
 };
 
 /* What the broker must never let out: the credential in the secrets directory. */
