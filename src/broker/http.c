@@ -75,9 +75,33 @@ plain_strdup(const char *s)
 	return strdup(s);
 }
 
+/* The same with where it was called from, as OpenSSL wants them. */
+static void *
+tls_malloc(size_t n, const char *file, int line)
+{
+	(void)file, (void)line;
+	return malloc(n);
+}
+
+static void *
+tls_realloc(void *p, size_t n, const char *file, int line)
+{
+	(void)file, (void)line;
+	return wiping_realloc(p, n);
+}
+
+static void
+tls_free(void *p, const char *file, int line)
+{
+	(void)file, (void)line;
+	wiping_free(p);
+}
+
 int
 http_library(struct err *err)
 {
+	if (CRYPTO_set_mem_functions(tls_malloc, tls_realloc, tls_free) != 1)
+		return err_set(err, -EBUSY, "OpenSSL was used before its memory is wiped");
 	if (curl_global_init_mem(CURL_GLOBAL_ALL, plain_malloc, wiping_free, wiping_realloc,
 		    plain_strdup, plain_calloc) != CURLE_OK)
 		return err_set(err, -ENOMEM, "libcurl does not start");
@@ -331,6 +355,7 @@ on_tls(CURL *easy, void *ctx, void *arg)
 	if (store == NULL)
 		return CURLE_SSL_CACERT_BADFILE;
 	SSL_CTX_set1_cert_store(ctx, store);
+	(void)SSL_CTX_set_options(ctx, SSL_OP_CLEANSE_PLAINTEXT);
 	return CURLE_OK;
 }
 

@@ -286,6 +286,27 @@ when_nothing_is_in_flight_the_credential_is_in_one_place(void **state)
 }
 
 static void
+nor_after_tls(void **state)
+{
+	bool secretmem;
+	unsigned n;
+
+	(void)state;
+	play_tls(&play);
+	play_start(&play);
+	for (unsigned i = 0; i < 3; i++)
+		once(ATTEMPT_SUCCEEDED, DENIAL_NONE);
+	provider_script(&play, "effect echo\n");
+	once(ATTEMPT_SUCCEEDED, DENIAL_NONE);
+	provider_script(&play, "read echo\n");
+	once(ATTEMPT_DENIED, DENIAL_VERIFY_FAILED);
+	play_silence(&play, 200);
+	n = in_memory("sk_live_CANARY", &secretmem);
+	if (n > (secretmem ? 0 : 1))
+		fail_msg("%u copies of the credential in the memory of the broker", n);
+}
+
+static void
 nobody_but_root_can_look_into_it(void **state)
 {
 	char path[64], line[256];
@@ -330,6 +351,7 @@ main(void)
 		TEST(H4_H11_the_credential_is_in_no_ledger_log_or_message),
 #ifndef JAIL_NONE
 		TEST(when_nothing_is_in_flight_the_credential_is_in_one_place),
+		COLD(nor_after_tls),
 		TEST(nobody_but_root_can_look_into_it),
 #endif
 	};
