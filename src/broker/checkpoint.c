@@ -14,6 +14,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+enum { PLACE_BYTES = 4096 };
+
 static const char key_file[] = "audit.key", note_file[] = "checkpoint";
 
 /* ---- files ---- */
@@ -44,9 +46,9 @@ file_read(int dir, const char *name, struct buf *ret, struct err *err)
 	return 0;
 }
 
-/* Whole and on disk under its name, or as it was. */
+/* Whole under its name, or as it was; the name is on disk too when `durable`, which costs more than all the rest. */
 static int
-file_write(int dir, const char *name, mode_t mode, struct view bytes, struct err *err)
+file_write(int dir, const char *name, mode_t mode, struct view bytes, bool durable, struct err *err)
 {
 	char new[32];
 	auto_fd int fd = -1;
@@ -58,7 +60,7 @@ file_write(int dir, const char *name, mode_t mode, struct view bytes, struct err
 		return err_errno(err, "make %s", new);
 	if (fd_write_all(fd, bytes.p, bytes.n, err) < 0)
 		return err_context(err, "%s", new);
-	if (fsync(fd) < 0 || renameat(dir, new, dir, name) < 0 || fsync(dir) < 0)
+	if (fdatasync(fd) < 0 || renameat(dir, new, dir, name) < 0 || (durable && fsync(dir) < 0))
 		return err_errno(err, "write %s to disk", name);
 	return 0;
 }
@@ -134,7 +136,7 @@ key_open(struct broker *b, bool *ret_new, struct err *err)
 	if (ed25519_new(a->seed, err) < 0 || note_key_of(a->seed, &a->key, err) < 0)
 		return err->code;
 	key_write(a, &text);
-	return file_write(b->state, key_file, 0600, buf_view(&text), err);
+	return file_write(b->state, key_file, 0600, buf_view(&text), true, err);
 }
 
 /* ---- checkpoints that are there ---- */
@@ -202,20 +204,88 @@ found_read(const struct broker *b, struct view bytes, struct found *ret, struct 
 	return 0;
 }
 
+/*
+ * Our own file has two places of 4 KiB, note and zeros, written in turn: what a crash can tear is the older one, and a write that changes neither
+ * size nor name is one quick wait for the disk.
+ */
+static int
+own_open(struct broker *b, struct err *err)
+{
+	struct audit *a = &b->audit;
+	static const uint8_t zeros[2 * PLACE_BYTES];
+	uint8_t bytes[2 * PLACE_BYTES] = {0};
+	struct stat st;
+
+	a->fd = openat(
+		b->state, note_file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+	if (a->fd < 0 || fstat(a->fd, &st) < 0)
+		return err_errno(err, "open the checkpoint");
+	if (st.st_size == sizeof(zeros))
+		return 0;
+	/* A crash came while it was made. */
+	if (!S_ISREG(st.st_mode) || st.st_size > (off_t)sizeof(zeros) ||
+		pread(a->fd, bytes, sizeof(bytes), 0) != st.st_size ||
+		memcmp(bytes, zeros, sizeof(zeros)) != 0)
+		return err_set(err, -EBADMSG, "the checkpoint is damaged, put a true copy back");
+	if (pwrite(a->fd, zeros, sizeof(zeros), 0) != sizeof(zeros) || fsync(a->fd) < 0 ||
+		fsync(b->state) < 0)
+		return err_errno(err, "make the checkpoint");
+	return 0;
+}
+
 static int
 own_read(struct broker *b, bool new_key, struct found *ret, struct err *err)
 {
+	static uint8_t bytes[2 * PLACE_BYTES];
 	struct audit *a = &b->audit;
+	struct found best = {0};
+	unsigned there = 0, good = 0;
 
-	if (file_read(b->state, note_file, &a->note, err) < 0)
+	if (own_open(b, err) < 0)
 		return err->code;
-	if (a->note.n == 0)
-		return 0;
-	if (new_key)
+	if (pread(a->fd, bytes, sizeof(bytes), 0) != sizeof(bytes))
+		return err_errno(err, "read the checkpoint");
+	for (unsigned i = 0; i < 2; i++) {
+		const uint8_t *p = bytes + (size_t)i * PLACE_BYTES;
+		struct view text = view_of(p, strnlen((const char *)p, PLACE_BYTES));
+		struct found f;
+
+		if (text.n == 0)
+			continue;
+		there++;
+		if (found_read(b, text, &f, err) < 0)
+			continue;
+		good++;
+		if (good == 2 && !after(&f, &best))
+			continue;
+		best = f;
+		a->place = i;
+		buf_clear(&a->note);
+		buf_add_view(&a->note, text);
+	}
+	if (there != 0 && new_key)
 		return err_set(err, -EBADMSG,
 			"there is a checkpoint, but no audit.key any more: put a true copy back");
-	if (found_read(b, buf_view(&a->note), ret, err) < 0)
+	if (there != 0 && good == 0)
 		return err_context(err, "the checkpoint is damaged, put a true copy back");
+	if (there != good)
+		log_line("a checkpoint was not written to its end; the one before it holds");
+	*ret = best;
+	return buf_check(&a->note) < 0 ? err_set(err, -ENOMEM, "no memory for a checkpoint") : 0;
+}
+
+static int
+own_write(struct audit *a, struct view note, struct err *err)
+{
+	uint8_t bytes[PLACE_BYTES] = {0};
+
+	must(note.n < sizeof(bytes));
+	memcpy(bytes, note.p, note.n);
+	if (pwrite(a->fd, bytes, sizeof(bytes), (off_t)(a->place ^ 1) * PLACE_BYTES) !=
+			sizeof(bytes) ||
+		fdatasync(a->fd) < 0)
+		return err_errno(err, "write the checkpoint to disk");
+	a->place ^= 1;
 	return 0;
 }
 
@@ -285,6 +355,19 @@ restored(struct broker *b, const struct found *own, const struct found *newest, 
 	return epochs_until(b, epoch + 1, err);
 }
 
+/* The line of the ledger's epoch; nothing of it is signed. */
+static void
+line_begin(struct broker *b)
+{
+	struct audit *a = &b->audit;
+
+	a->epoch = ledger_epoch(b->ledger);
+	a->size = 0;
+	a->root = merkle_empty();
+	a->refused = false;
+	origin_of(b, a->epoch, a->origin);
+}
+
 int
 checkpoint_open(struct broker *b, struct err *err)
 {
@@ -293,6 +376,7 @@ checkpoint_open(struct broker *b, struct err *err)
 	bool new_key = false, fork = false;
 
 	a->note.max = 2 * NOTE_MAX;
+	a->fd = -1;
 	if (mlock(a, sizeof(*a)) < 0)
 		return err_errno(err, "lock the memory of the audit key");
 	if (key_open(b, &new_key, err) < 0 || own_read(b, new_key, &own, err) < 0)
@@ -315,12 +399,13 @@ checkpoint_open(struct broker *b, struct err *err)
 	if ((fork || after(&newest, &mine) || own.epoch > ledger_epoch(b->ledger)) &&
 		restored(b, &mine, &newest, err) < 0)
 		return err->code;
-	checkpoint_epoch(b);
+	line_begin(b);
 	if (own.epoch == a->epoch && own.size != 0) {
 		a->size = own.size;
 		a->root = own.root;
-		return file_read(b->state, note_file, &a->note, err);
+		return 0;
 	}
+	buf_clear(&a->note);
 	return 0;
 }
 
@@ -328,20 +413,15 @@ void
 checkpoint_done(struct broker *b)
 {
 	explicit_bzero(b->audit.seed, sizeof(b->audit.seed));
+	fd_close_kept(&b->audit.fd);
 	buf_done(&b->audit.note);
 }
 
 void
 checkpoint_epoch(struct broker *b)
 {
-	struct audit *a = &b->audit;
-
-	a->epoch = ledger_epoch(b->ledger);
-	a->size = 0;
-	a->root = merkle_empty();
-	a->refused = false;
-	buf_clear(&a->note);
-	origin_of(b, a->epoch, a->origin);
+	line_begin(b);
+	buf_clear(&b->audit.note);
 }
 
 void
@@ -366,7 +446,8 @@ copy_to_mirrors(struct broker *b)
 	for (size_t i = 0; i < b->nmirrors; i++) {
 		struct err err = {0};
 
-		if (file_write(b->mirrors[i], note_file, 0644, buf_view(&a->note), &err) == 0)
+		if (file_write(b->mirrors[i], note_file, 0644, buf_view(&a->note), false, &err) ==
+			0)
 			continue;
 		if (failed++ == a->mirrors_failed)
 			log_line("mirror %zu does not take checkpoints: %s", i + 1, err.text);
@@ -399,7 +480,7 @@ sign(struct broker *b, uint64_t size, const struct merkle_hash *root, struct err
 		return err_set(err, -ENOMEM, "no memory for a checkpoint");
 	r = note_sign(a->seed, &a->key, buf_view(&text), &note, err);
 	if (r == 0)
-		r = file_write(b->state, note_file, 0600, buf_view(&note), err);
+		r = own_write(a, buf_view(&note), err);
 	if (r < 0) {
 		buf_done(&note);
 		return r;

@@ -24,6 +24,8 @@ struct audit {
 	struct merkle_hash root;
 	struct buf note;         /* owned: of this size */
 	uint32_t mirrors_failed; /* at the last copy */
+	int fd;                  /* owned: our own file */
+	unsigned place;          /* of its two, the one with the newest */
 	bool refused; /* the last head that was shown could not be signed: nothing is sent until one is */
 };
 

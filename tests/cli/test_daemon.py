@@ -157,10 +157,29 @@ def test_the_record(run: Run, tmp_path: Path) -> None:
     assert "exit 9" in table and "sh -c 'exit 9'" in table and "0 left over" in table
     export = tmp_path / "export"
     export.write_bytes(run("audit", "--json", "4").stdout)
-    assert run("audit", "verify", str(export)).stdout == run("audit", "verify", "4").stdout
+    assert run("audit", "verify", str(export)).stdout.splitlines() == run("audit", "verify", "4").stdout.splitlines()[:1]
     lines = export.read_bytes().splitlines(keepends=True)
     export.write_bytes(b"".join(lines).replace(b'"code":9', b'"code":0'))
     assert b"was changed" in run("audit", "verify", str(export), code=1).stderr
+
+
+def test_the_signed_log(run: Run, tmp_path: Path) -> None:
+    """What a person holds elsewhere, and what it proves later, with the real broker's signature."""
+    run("run", "--tenant", "acme", "--label", "ticket=log", "--", "true")
+    key, held, receipt = text(run("audit", "key")), tmp_path / "held", tmp_path / "receipt"
+    held.write_bytes(run("audit", "checkpoint", "--key", key).stdout)
+    run("run", "--tenant", "acme", "--label", "ticket=log2", "--", "true")
+    for task in ("log", "log2"):
+        out = text(run("audit", "verify", "--key", key, "--checkpoint", str(held), task))
+        assert "the log continues the checkpoint" in out and "came along" not in out
+    run("audit", "export", "--out", str(receipt), "log")
+    assert "all in the log demilune.local/audit of" in text(run("audit", "verify", "--key", key, str(receipt)))
+    receipt.write_bytes(receipt.read_bytes().replace(b'"leaf":', b'"leaf":1', 1))
+    assert b"is not in the log that was signed" in run("audit", "verify", str(receipt), code=1).stderr
+    # Another log of the same name, as a host that was made anew would have it.
+    other = tmp_path / "other"
+    other.write_text(held.read_text().replace("\n", "/2\n", 1))
+    assert run("audit", "verify", "--key", key, "--checkpoint", str(other), "log", code=1).stderr
 
 
 def test_tokens(daemon: Daemon, run: Run) -> None:
