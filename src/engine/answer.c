@@ -20,6 +20,13 @@ fault(const struct err *err, enum error *ret_error, const char **ret_text)
 	*ret_text = "the engine failed at this request; its log says more";
 }
 
+/* No rule: who would have to be asked, or what would have to be written, is not there. Nothing was done, and it may be tried again. */
+static bool
+passes(enum denial denial)
+{
+	return denial == DENIAL_BROKER_UNAVAILABLE || denial == DENIAL_AUDIT_UNAVAILABLE;
+}
+
 void
 answer_refused(struct engine *e, struct reply to, const struct err *err)
 {
@@ -29,9 +36,9 @@ answer_refused(struct engine *e, struct reply to, const struct err *err)
 	uint32_t retry_after_ms = 0;
 
 	if (err->code < -DENIAL_BASE) {
-		error = ERROR_DENIED;
 		denial = (enum denial)(-err->code - DENIAL_BASE);
 		must(denial < DENIAL_MAX);
+		error = passes(denial) ? ERROR_UNAVAILABLE : ERROR_DENIED;
 	} else if (err->code < -REFUSAL_BASE) {
 		error = (enum error)(-err->code - REFUSAL_BASE);
 		must(error_info(error) != NULL);

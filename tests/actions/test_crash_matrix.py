@@ -183,15 +183,20 @@ def test_F9_a_dropped_connection_is_no_reason_to_send_again(host: Acting, task: 
     assert truth(host, row, "failed") == 0 and host.requests("POST") == posts + 1
 
 
-def test_H7_without_a_broker_everything_is_denied(host: Acting, task: str) -> None:
-    row = host.pending(task)
-    body = host.signed(row["id"])
-    with host.stopped("broker"):
+def test_H7_H9_without_a_broker_everything_is_denied(host: Acting, task: str) -> None:
+    row, bad = host.pending(task), host.pending(task, cents=5)
+    body = host.signed(bad["id"], "kim")  # no approval, should it be there again
+    answers = []
+    for _ in range(6):  # each time it stays away for longer
         host.kill("broker")
-        denied = host.decide(row["id"], body)
-        if denied.status == 403:  # else it was back before
-            assert denied.json["denial"] == "broker_unavailable"
-            assert state_of(host, row) == "pending" and host.effects(key_of(row)) == []
+        answers.append(host.decide(bad["id"], body))
+    lost = [a.json for a in answers if a.status == 503]
+    assert lost and {a.status for a in answers} <= {403, 503}
+    assert all(one["denial"] == "broker_unavailable" and one["code"] == "unavailable" for one in lost)
+    host.whole()
+    assert state_of(host, bad) == "pending" and host.effects(key_of(bad)) == []
+    host.approve(row["id"])
+    assert truth(host, row, "succeeded") == 1
 
 
 def test_F11_a_budget_is_reserved_before_and_an_unknown_one_keeps_it() -> None:

@@ -343,7 +343,7 @@ test_H7_broker_lost(void **state)
 	d.signature = view_str("signed");
 	ASK(p, PROPOSAL_DECIDE, proposal_decide, d);
 	ANSWER(p, REFUSED, refused, no);
-	assert_int_equal(no.error, ERROR_DENIED);
+	assert_int_equal(no.error, ERROR_UNAVAILABLE);
 	assert_int_equal(no.denial, DENIAL_BROKER_UNAVAILABLE);
 	carry_broker(p, &m);
 	WANT(p, p->broker, EXECUTION_ASK, execution_ask, ask);

@@ -48,7 +48,8 @@ static void
 denied(struct acts *a, enum denial denial)
 {
 	ANSWER(&a->p, REFUSED, refused, m);
-	assert_int_equal(m.error, ERROR_DENIED);
+	assert_int_equal(
+		m.error, denial == DENIAL_BROKER_UNAVAILABLE ? ERROR_UNAVAILABLE : ERROR_DENIED);
 	if (m.denial != denial)
 		fail_msg("%s is wanted, %s came", denial_text(denial), denial_text(m.denial));
 }
