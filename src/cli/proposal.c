@@ -134,7 +134,7 @@ print_note(struct view note, FILE *out)
 
 /* Who says what, by a signature that is verified here; whether that person may is the broker's to say. */
 static void
-print_decision(const json_t *one, FILE *out)
+print_decision(const struct proposal *p, const json_t *one, FILE *out)
 {
 	auto_buf struct buf record = {.max = DECISION_RECORD_MAX}, blob = {.max = SSHSIG_BYTES_MAX},
 			    room = {.max = DECISION_RECORD_MAX}, reason = {.max = NOTE_BYTES};
@@ -149,6 +149,10 @@ print_decision(const json_t *one, FILE *out)
 		d.decided_ms > CLOCK_MS_MAX || sshsig_read(buf_view(&blob), &s, &err) < 0 ||
 		sshsig_verify(&s, buf_view(&record), SSHSIG_NAMESPACE, false, &err) < 0) {
 		(void)fprintf(out, "decided: a decision whose signature does not hold\n");
+		return;
+	}
+	if (!p->has_record || memcmp(d.proposal, p->digest, SHA256_BYTES) != 0) {
+		(void)fprintf(out, "decided: a decision that somebody signed about other bytes\n");
 		return;
 	}
 	sshkey_fingerprint(s.key.blob, key);
@@ -200,7 +204,7 @@ proposal_print(const struct proposal *p, FILE *out)
 		(void)fprintf(out,
 			"duplicate: this was asked for before, and this is the earlier proposal\n");
 	for (size_t i = 0; i < json_array_size(decisions); i++)
-		print_decision(json_array_get(decisions, i), out);
+		print_decision(p, json_array_get(decisions, i), out);
 	proposal_print_state(p->answer, out);
 }
 

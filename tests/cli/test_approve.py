@@ -405,6 +405,16 @@ def test_decisions_so_far_are_verified_here(anna: Agent, fake: Fake) -> None:
     assert b"decided: approved in the name of anna with SHA256:" in out and out.count(b"whose signature does not hold") == 1
 
 
+def test_the_decision_about_another_proposal_is_none_of_this(anna: Agent, fake: Fake) -> None:
+    """A daemon that shows somebody's true signature beside what they never saw."""
+    serve(fake, record())
+    approve(fake, anna)
+    body = fake.asked("POST", f"/v1/proposals/{PROPOSAL}/decision").json()
+    serve(fake, record(issued_ms=record()["issued_ms"] + 1), decisions=[{"decision": body["decision"], "signature": body["signature"]}])
+    out = fake.run("proposal", "show", PROPOSAL).stdout
+    assert b"in the name of anna" not in out and b"decided: a decision that somebody signed about other bytes" in out
+
+
 # ---- asking the person ----
 
 
