@@ -246,6 +246,47 @@ F4_a_lookup_finds_what_was_done(void **state)
 }
 
 static void
+lookup_is_refused(const struct action *a, const struct action *record, enum denial denial)
+{
+	struct msg_executed m;
+
+	ASK(&play, LOOKUP_ASK, lookup_ask,
+		{.execution = a->execution, .record = buf_view(&record->record)});
+	WANT(&play, BROKER_REFUSED, broker_refused, no);
+	assert_int_equal(no.denial, denial);
+	m = action_ask(&play, a);
+	action_is(&m, ATTEMPT_UNKNOWN, DENIAL_PROVIDER_ANSWER);
+}
+
+/* An engine that asks with the key of something else would make this one look as if it was not done. */
+static void
+a_lookup_by_another_record_proves_nothing(void **state)
+{
+	struct action a = unknown("effect executes_then_drops\n"), other;
+
+	(void)state;
+	action_refund(&play, &other);
+	lookup_is_refused(&a, &other, DENIAL_DIGEST);
+	assert_int_equal(provider_requests(&play, "GET /v1/executions"), 0);
+	action_done(&other);
+	action_done(&a);
+}
+
+/* Another provider under the same name does not know it either. */
+static void
+a_lookup_by_another_adapter_proves_nothing(void **state)
+{
+	struct action a = unknown("effect executes_then_drops\n");
+
+	(void)state;
+	play_kill(&play);
+	play_edit(&play, "'path':['v1','executions']", "'path':['v2','executions']");
+	play_start(&play);
+	lookup_is_refused(&a, &a, DENIAL_ADAPTER_CHANGED);
+	action_done(&a);
+}
+
+static void
 G12_not_found_proves_nothing_before_its_time(void **state)
 {
 	struct action a = unknown("effect drop\n");
@@ -393,6 +434,8 @@ main(void)
 		TEST(an_answer_of_100_MiB_is_cut_and_unknown),
 		TEST(F9_a_connection_that_dies_is_not_tried_again),
 		TEST(F4_a_lookup_finds_what_was_done),
+		TEST(a_lookup_by_another_record_proves_nothing),
+		TEST(a_lookup_by_another_adapter_proves_nothing),
 		TEST(G12_not_found_proves_nothing_before_its_time),
 		TEST(G12_a_slow_lookup_stays_unknown),
 		TEST(G14_two_effects_with_one_key_are_an_incident),

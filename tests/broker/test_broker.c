@@ -130,6 +130,26 @@ a_read_needs_nobody_and_changes_nothing(void **state)
 	assert_int_equal(provider_requests(&play, "POST"), 0);
 }
 
+/* A taken-over engine reads nothing for whom a person has contained. */
+static void
+nothing_is_read_for_whom_is_contained(void **state)
+{
+	const struct operation *op = catalogue_find(&play.catalogue, view_str("order_status"));
+	struct msg_read_ask m = {.name = view_str("order_status"),
+		.tenant = view_str("acme"),
+		.arguments = view_str("{\"order_id\":\"48221\"}")};
+
+	(void)state;
+	ASK(&play, BROKER_CONTAIN, broker_contain, {.scope = view_str("tenant:acme")});
+	play_want(&play, MSG_BROKER_DONE);
+	assert_int_equal(verify("refund", refund, view_of(NULL, 0)).denial, DENIAL_CONTAINED);
+	memcpy(m.operation, op->digest, SHA256_BYTES);
+	SAY_TAG(play.engine, ++play.tag, READ_ASK, read_ask, -1, m);
+	WANT(&play, READ_DONE, read_done, r);
+	assert_int_equal(r.denial, DENIAL_CONTAINED);
+	assert_int_equal(provider_requests(&play, ""), 0);
+}
+
 static int
 begin_guarded(void **state)
 {
@@ -282,6 +302,7 @@ main(void)
 		TEST(a_verify_reads_the_facts_and_tests_them),
 		TEST(an_approved_refund_is_done_once),
 		TEST(a_read_needs_nobody_and_changes_nothing),
+		TEST(nothing_is_read_for_whom_is_contained),
 		cmocka_unit_test_setup_teardown(
 			a_read_that_needs_a_person_is_not_done_without, begin_guarded, end),
 		TEST(a_draft_needs_nobody),

@@ -572,6 +572,28 @@ denied_when_loaded(const struct action *a, bool good, enum denial denial)
 }
 
 static void
+edit_long_ago(struct proposal_record *r, void *arg)
+{
+	(void)arg;
+	r->issued_ms -= 600000 + 300000 + 1000;
+	r->decide_by_ms = r->issued_ms + 600000;
+}
+
+/* Nobody signs a draft, so nothing but the record's own times keeps an engine from sending one of last year. */
+static void
+C1_a_draft_of_long_ago_is_not_sent(void **state)
+{
+	struct action a;
+
+	(void)state;
+	action_make_edited(&play, &a, "note", "{\"text\":\"hello\"}",
+		(struct action_edit){.edit = edit_long_ago});
+	denied(&a, DENIAL_DISPATCH_EXPIRED);
+	action_done(&a);
+	nothing_was_sent();
+}
+
+static void
 who_is_taken_off_the_file_approves_nothing_any_more(void **state)
 {
 	struct action a;
@@ -654,6 +676,7 @@ main(void)
 		TEST(G16_an_execution_never_carries_another_record),
 		TEST(C2_what_waited_past_its_time_is_not_sent),
 		TEST(C1_at_its_millisecond_it_is_expired),
+		TEST(C1_a_draft_of_long_ago_is_not_sent),
 		TEST(C3_a_decision_counts_from_when_the_broker_saw_it),
 		TEST(C4_a_decision_of_another_time_is_none),
 		TEST(who_is_taken_off_the_file_approves_nothing_any_more),

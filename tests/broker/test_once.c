@@ -600,6 +600,27 @@ an_unknown_execution_blocks_the_release_until_a_person_settles_it(void **state)
 	action_done(&a);
 }
 
+/* What is still on its way is not unknown: a settlement would stand beside the end that comes. */
+static void
+nobody_settles_what_is_still_on_its_way(void **state)
+{
+	struct msg_executed m;
+	struct action a;
+
+	(void)state;
+	provider_script(&play, "effect executes_then_stalls 1\n");
+	action_refund(&play, &a);
+	action_send(&play, &a);
+	for (int i = 0; provider_effects(&play) == 0; i++) {
+		assert_true(i < 250);
+		play_silence(&play, 20);
+	}
+	assert_int_equal(settle(&a, 1, false), DENIAL_STATE);
+	m = action_executed(&play);
+	action_is(&m, ATTEMPT_SUCCEEDED, DENIAL_NONE);
+	action_done(&a);
+}
+
 static void
 H1_after_an_epoch_nothing_that_was_made_before_is_sent(void **state)
 {
@@ -767,6 +788,7 @@ main(void)
 		TEST(F8_a_revocation_while_it_is_out_stops_what_would_follow),
 		TEST(what_is_contained_is_not_sent_until_it_is_released),
 		TEST(an_unknown_execution_blocks_the_release_until_a_person_settles_it),
+		TEST(nobody_settles_what_is_still_on_its_way),
 		TEST(H1_after_an_epoch_nothing_that_was_made_before_is_sent),
 		TEST(H7_without_a_dialer_nothing_is_sent),
 		TEST(a_lost_dialer_before_the_effect_is_not_sent),

@@ -440,6 +440,25 @@ test_hangup_of_a_deaf_one(void **state)
 	assert_int_equal(rig_stop(&rig), 0);
 }
 
+/* The host's end waits for what the broker has sent. */
+static void
+test_stop_waits_for_the_broker(void **state)
+{
+	uint64_t began;
+
+	(void)state;
+	make_dir("secrets", 0755);
+	make_file("secrets/slow", "x", 0600);
+	up();
+	broker_says(rig.broker,
+		"broker uid=%u secret=slow:x origin=test.local/audit operations= state=own "
+		"trust=none",
+		rig.settings.broker_uid);
+	began = clock_mono_ms();
+	assert_int_equal(rig_stop(&rig), 0);
+	assert_in_range(clock_mono_ms() - began, 1000, 2500);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -449,7 +468,7 @@ main(int argc, char **argv)
 		TEST(test_trust_and_mirrors), TEST(test_broker_killed), TEST(test_dialer_killed),
 		TEST(test_engine_killed), TEST(test_descriptors), TEST(test_catalogue),
 		TEST(test_no_catalogue), TEST(test_uids), TEST(test_hangup),
-		TEST(test_hangup_of_a_deaf_one)};
+		TEST(test_hangup_of_a_deaf_one), TEST(test_stop_waits_for_the_broker)};
 
 	if (geteuid() != 0)
 		return 77;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stands in for demilune-broker: says what it was given on every edge to the engine that it gets, and passes what the dialer says on.
+ * With a secret named `slow` it takes a second to end.
  */
 #include "lib/base/attr.h"
 #include "lib/ipc/datagram.h"
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -22,6 +24,15 @@ note(const char *what, const char *name, const char *content)
 	(void)snprintf(text + n, sizeof(text) - n, " %s=%s%s", what, name, content);
 }
 
+/* As one that waits for the end of what it has sent. */
+static void
+end_slowly(int signal)
+{
+	(void)signal;
+	(void)sleep(1);
+	_exit(0);
+}
+
 static void
 on_secret(struct ipc_msg *m)
 {
@@ -33,6 +44,8 @@ on_secret(struct ipc_msg *m)
 		read(m->fds[0], content + 1, sizeof(content) - 2) < 0)
 		_exit(3);
 	note("secret", secret.name, content);
+	if (strcmp(secret.name, "slow") == 0)
+		(void)signal(SIGTERM, end_slowly);
 }
 
 static void
