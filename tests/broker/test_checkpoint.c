@@ -448,10 +448,10 @@ a_broken_key_or_checkpoint_is_no_start(void **state)
 		"audit+00000000+AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n",
 		"PRIVATE+KEY+other.test/"
 		"audit+00000000+AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n"};
-	static const char *const notes[] = {"x",
-		"play.test/audit\n1\nAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n\n",
-		"play.test/audit\n1\nAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n\n\xe2\x80\x94 "
-		"play.test/audit AAAAAAAA\n"};
+#define HEAD "play.test/audit\n1\nAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n\n"
+	static const char unsigned_head[] = HEAD,
+			  other_key[] = HEAD "\xe2\x80\x94 play.test/audit AAAAAAAA\n";
+	const char *const notes[] = {"x", unsigned_head, other_key};
 
 	(void)state;
 	again();
