@@ -138,7 +138,8 @@ def test_H4_H11_no_answer_has_it(host: Acting) -> None:
     rows = host.ask("GET", f"/v1/proposals?task={host.used}").expect(200).json["items"]
     task = f"/v1/tasks/{host.used}"
     paths = [f"/v1/audit/{host.used}?format=ndjson", f"/v1/audit/{host.used}", f"/v1/proposals?task={host.used}",
-             f"/v1/executions?task={host.used}", "/v1/operations", "/v1/operations/refund", task, f"/v1/grants?task={host.used}", f"{task}/budgets",
+             f"/v1/executions?task={host.used}", "/v1/operations", "/v1/operations/refund", task, f"{task}/budgets",
+             f"/v1/grants?task={host.used}",
              "/v1/containments", f"/v1/sandboxes/{host.box}", "/version", "/openapi.json",
              *(f"/v1/proposals/{row['id']}" for row in rows), *(f"/v1/executions/{one['id']}" for one in host.executions(host.used))]
     assert len(paths) > 20
