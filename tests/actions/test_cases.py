@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,13 +24,12 @@ def table() -> dict[str, tuple[str, str]]:
 
 def named() -> dict[str, list[str]]:
     """Each id in the name of a test, and where."""
-    listed = subprocess.run(["git", "-c", f"safe.directory={ROOT}", "ls-files", "-co", "--exclude-standard", "tests", "fuzz", "clients"],
-                            cwd=ROOT, check=True, capture_output=True, text=True).stdout
     found: dict[str, list[str]] = {}
-    for name in listed.split():
-        if name.startswith(OTHER_TABLES) or not name.endswith((".c", ".py", ".ts")) or not (ROOT / name).is_file():
+    for path in sorted(path for folder in ("tests", "fuzz") for path in (ROOT / folder).rglob("*")):
+        name = str(path.relative_to(ROOT))
+        if name.startswith(OTHER_TABLES) or path.suffix not in (".c", ".py") or not path.is_file():
             continue
-        for match in NAME.finditer((ROOT / name).read_text(errors="replace")):
+        for match in NAME.finditer(path.read_text(errors="replace")):
             for case in re.findall(r"[A-H][1-9]\d?", match[1]):
                 found.setdefault(case, []).append(f"{name}: {match[0]}")
     return found
