@@ -30,7 +30,7 @@ put_why(struct canon_writer *w, const void *arg)
 /* ---- grants ---- */
 
 struct grant_row {
-	uint64_t seq;
+	uint64_t expires_ms, seq;
 	struct id id, task;
 	char tenant[TENANT_BYTES];
 	const struct taking *taking;
@@ -48,18 +48,19 @@ put_grant(struct canon_writer *w, const void *arg)
 }
 
 static int
-next_grant(const struct taking *t, uint64_t now, struct grant_row *g, struct err *err)
+next_grant(const struct taking *t, struct grant_row *g, struct err *err)
 {
 	auto_query struct query q = query_of(t->engine->store, Q_GRANT_SCOPE);
 	int r;
 
-	arg_u64(&q, now);
+	arg_u64(&q, g->expires_ms);
+	arg_u64(&q, g->seq);
 	arg_text(&q, t->scope->tenant);
 	arg_id(&q, &t->scope->task);
-	arg_u64(&q, g->seq);
 	r = query_next(&q, err);
 	if (r <= 0)
 		return r;
+	g->expires_ms = col_u64(&q);
 	g->seq = col_u64(&q);
 	col_id(&q, &g->id);
 	col_id(&q, &g->task);
@@ -163,10 +164,10 @@ authority_take(struct engine *e, const struct scope *s, const struct id *grant,
 	const struct taking t = {
 		.engine = e, .scope = s, .who = who, .request_id = request_id, .why = why};
 	uint64_t now = clock_real_ms();
-	struct grant_row g = {0};
+	struct grant_row g = {.expires_ms = now, .seq = INT64_MAX};
 	int r;
 
-	while ((r = next_grant(&t, now, &g, err)) > 0) {
+	while ((r = next_grant(&t, &g, err)) > 0) {
 		if (grant != NULL && !id_eq(&g.id, grant))
 			continue;
 		r = take_grant(&t, &g, now, err);

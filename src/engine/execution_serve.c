@@ -36,31 +36,40 @@ struct page {
 	uint64_t before, limit;
 };
 
-static enum query_name
+static struct query
 page_query(const struct page *g)
 {
-	if (!id_is_zero(&g->task))
-		return Q_EXECUTION_PAGE_TASK;
-	return g->who->tenant[0] != '\0' ? Q_EXECUTION_PAGE : Q_EXECUTION_PAGE_ALL;
+	struct store *store = g->engine->store;
+	struct query q;
+
+	if (g->open) {
+		q = query_of(store, Q_EXECUTION_PAGE_OPEN);
+		arg_text(&q, g->who->tenant);
+		arg_text(&q, g->who->template);
+		arg_id(&q, &g->task);
+	} else if (!id_is_zero(&g->task)) {
+		q = query_of(store, Q_EXECUTION_PAGE_TASK);
+		arg_id(&q, &g->task);
+	} else if (g->who->tenant[0] != '\0') {
+		q = query_of(store, Q_EXECUTION_PAGE);
+		arg_text(&q, g->who->tenant);
+		arg_text(&q, g->who->template);
+	} else {
+		q = query_of(store, Q_EXECUTION_PAGE_ALL);
+	}
+	arg_u64(&q, g->before);
+	/* One more than asked for tells whether more follow. */
+	arg_u64(&q, g->limit + 1);
+	return q;
 }
 
-/* The ids first: the rows are read with another statement. One more than asked for tells whether more follow. */
+/* The ids first: the rows are read with another statement. */
 static int
 read_ids(const struct page *g, struct id *ret, struct err *err)
 {
-	enum query_name name = page_query(g);
-	auto_query struct query q = query_of(g->engine->store, name);
+	auto_query struct query q = page_query(g);
 	int r, n = 0;
 
-	if (name == Q_EXECUTION_PAGE_TASK) {
-		arg_id(&q, &g->task);
-	} else if (name == Q_EXECUTION_PAGE) {
-		arg_text(&q, g->who->tenant);
-		arg_text(&q, g->who->template);
-	}
-	arg_u64(&q, g->open);
-	arg_u64(&q, g->before);
-	arg_u64(&q, g->limit + 1);
 	for (r = query_next(&q, err); r > 0; r = query_next(&q, err))
 		col_id(&q, &ret[n++]);
 	return r < 0 ? r : n;
@@ -88,21 +97,19 @@ send_page(const struct page *g, struct reply to, struct err *err)
 	return n < 0 ? n : 0;
 }
 
+/* A page begins only behind what its reader may see. */
 static int
-seq_of(struct engine *e, const struct id *after, uint64_t *ret, struct err *err)
+seq_of(struct page *g, const struct id *after, struct err *err)
 {
-	auto_query struct query q = query_of(e->store, Q_EXECUTION_SEQ);
-	int r;
+	auto_execution struct execution x;
+	int r = 0;
 
-	*ret = INT64_MAX;
-	if (id_is_zero(after))
-		return 0;
-	arg_id(&q, after);
-	r = query_one(&q, err);
-	if (r == -ENOENT)
-		return REFUSE(err, NOT_FOUND, "no such execution");
-	if (r == 0)
-		*ret = col_u64(&q);
+	g->before = INT64_MAX;
+	execution_init(&x, g->engine);
+	if (!id_is_zero(after)) {
+		r = execution_find(&x, g->who, after, err);
+		g->before = x.seq;
+	}
 	return r;
 }
 
@@ -123,7 +130,7 @@ on_execution_list(
 	if (r == 0 && m->task.n != 0)
 		r = task_find_name(&t, &p, m->task, err);
 	if (r == 0)
-		r = seq_of(e, &m->after, &g.before, err);
+		r = seq_of(&g, &m->after, err);
 	g.task = t.id;
 	return r == 0 ? send_page(&g, to, err) : r;
 }

@@ -96,15 +96,16 @@ page_query(struct engine *e, const struct principal *who, const struct id *task,
 	struct query q;
 
 	if (!id_is_zero(task)) {
-		q = query_of(e->store, Q_PROPOSAL_PAGE_TASK);
+		q = query_of(e->store, open ? Q_PROPOSAL_PENDING_TASK : Q_PROPOSAL_PAGE_TASK);
 		arg_id(&q, task);
-	} else {
-		q = query_of(e->store, Q_PROPOSAL_PAGE);
+	} else if (who->tenant[0] != '\0') {
+		q = query_of(e->store, open ? Q_PROPOSAL_PENDING : Q_PROPOSAL_PAGE);
 		arg_text(&q, who->tenant);
 		arg_text(&q, who->template);
+	} else {
+		q = query_of(e->store, open ? Q_PROPOSAL_PENDING_ALL : Q_PROPOSAL_PAGE_ALL);
 	}
 	arg_u64(&q, before);
-	arg_u64(&q, open);
 	arg_u64(&q, limit);
 	return q;
 }

@@ -103,6 +103,24 @@ test_denied(void **state)
 	play_want_silence(p, p->broker, 100);
 }
 
+/* What is another tenant's does not exist, as the beginning of a page neither: else ids could be tried, and what is older be counted. */
+static void
+test_page_behind_a_strange_one(void **state)
+{
+	BEGIN(p, a);
+	struct caller other = play_token(p, "other", "", 90), own = play_token(p, "acme", "", 91);
+
+	carry_dispatch(p, &a, 1);
+	carry_executed(p, &a, ATTEMPT_SUCCEEDED);
+	carry_decided(p, &a, PROPOSAL_STATE_SUCCEEDED);
+	ASK(p, EXECUTION_LIST, execution_list, {.caller = other, .after = a.execution});
+	play_refused(p, ERROR_NOT_FOUND);
+	ASK(p, PROPOSAL_LIST, proposal_list, {.caller = other, .after = a.proposal});
+	play_refused(p, ERROR_NOT_FOUND);
+	ASK(p, EXECUTION_LIST, execution_list, {.caller = own, .after = a.execution});
+	ANSWER(p, END, end, end);
+}
+
 /* BROKER_REFUSED instead of EXECUTED: nothing was done, and why. */
 static void
 test_refused(void **state)
@@ -445,6 +463,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(once),
 		TEST(denied),
+		TEST(page_behind_a_strange_one),
 		TEST(refused),
 		TEST(incident),
 		TEST(D3_two_hundred_decisions_one_execute),

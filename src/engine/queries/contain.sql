@@ -22,10 +22,10 @@ UPDATE containment SET sandboxes_ended = ?, grants_revoked = ?, proposals_stoppe
 -- CONTAINMENT_RELEASE: authority is given back
 UPDATE containment SET released_ms = ?, released_by = ?, release = ?, signature = ? WHERE seq = ? AND released_ms = 0;
 
--- GRANT_SCOPE: grants that still give something, in a scope: task zero = the whole tenant, tenant empty = the host
-SELECT seq, id, task, tenant FROM grant_ WHERE revoked_ms = 0 AND expires_ms > ?1 AND (?2 = '' OR tenant = ?2)
-	AND (?3 = zeroblob(10) OR task = ?3) AND seq > ?4
-ORDER BY seq LIMIT 1;
+-- GRANT_SCOPE: the next grant that still gives something, after an end and a number: task zero = the whole tenant, tenant empty = the host
+SELECT expires_ms, seq, id, task, tenant FROM grant_ INDEXED BY grant_live
+WHERE revoked_ms = 0 AND (expires_ms, seq) > (?1, ?2) AND (?3 = '' OR tenant = ?3) AND (?4 = zeroblob(10) OR task = ?4)
+ORDER BY expires_ms, seq LIMIT 1;
 
 -- GRANT_TAKE: taken back
 UPDATE grant_ SET revoked_ms = ? WHERE id = ? AND revoked_ms = 0;

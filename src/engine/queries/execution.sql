@@ -36,20 +36,21 @@ SELECT id FROM execution WHERE state = 'unknown' AND lookup_ms > 0 AND lookup_ms
 -- EXECUTION_NEXT: the next look-up
 SELECT coalesce(min(lookup_ms), 0) FROM execution WHERE state = 'unknown' AND lookup_ms > 0;
 
--- EXECUTION_SEQ: where a page goes on
-SELECT seq FROM execution WHERE id = ?;
-
--- EXECUTION_PAGE: newest first, older than a number, of a tenant; template empty = all; open = dispatching and unknown
-SELECT x.id FROM execution AS x JOIN task AS t ON t.id = x.task
-WHERE x.tenant = ?1 AND (?2 = '' OR t.template = ?2) AND (?3 = 0 OR x.state IN ('dispatching', 'unknown')) AND x.seq < ?4
-ORDER BY x.seq DESC LIMIT ?5;
+-- EXECUTION_PAGE: newest first, older than a number, of a tenant; template empty = all
+SELECT x.id FROM execution AS x INDEXED BY execution_by_tenant JOIN task AS t ON t.id = x.task
+WHERE x.tenant = ?1 AND (?2 = '' OR t.template = ?2) AND x.seq < ?3 ORDER BY x.seq DESC LIMIT ?4;
 
 -- EXECUTION_PAGE_ALL: the same over all tenants
-SELECT id FROM execution WHERE (?1 = 0 OR state IN ('dispatching', 'unknown')) AND seq < ?2 ORDER BY seq DESC LIMIT ?3;
+SELECT id FROM execution WHERE seq < ?1 ORDER BY seq DESC LIMIT ?2;
 
 -- EXECUTION_PAGE_TASK: the same of a task
-SELECT id FROM execution WHERE task = ?1 AND (?2 = 0 OR state IN ('dispatching', 'unknown')) AND seq < ?3
-ORDER BY seq DESC LIMIT ?4;
+SELECT id FROM execution WHERE task = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT ?3;
+
+-- EXECUTION_PAGE_OPEN: dispatching and unknown; tenant or template empty, or task zero = all
+SELECT x.id FROM execution AS x INDEXED BY execution_open JOIN task AS t ON t.id = x.task
+WHERE x.state IN ('dispatching', 'unknown') AND (?1 = '' OR x.tenant = ?1) AND (?2 = '' OR t.template = ?2)
+	AND (?3 = zeroblob(10) OR x.task = ?3) AND x.seq < ?4
+ORDER BY x.seq DESC LIMIT ?5;
 
 -- EXECUTION_OPEN_SCOPE: dispatching or unknown in a scope, after a number: task zero = the whole tenant, tenant empty = the host
 SELECT seq, id FROM execution WHERE state IN ('dispatching', 'unknown') AND (?1 = '' OR tenant = ?1)

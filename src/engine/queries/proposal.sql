@@ -60,16 +60,31 @@ UNION ALL SELECT id FROM proposal WHERE state = 'approved' AND dispatch_by_ms <=
 UNION ALL SELECT id FROM proposal WHERE state = 'proposed'
 LIMIT 64;
 
--- PROPOSAL_IN: the next in a state after a number
-SELECT id FROM proposal WHERE state = ? AND seq > ? ORDER BY seq LIMIT 1;
+-- PROPOSAL_IN: the next in a state in which something can still come of it, after a number
+SELECT id FROM proposal INDEXED BY proposal_may_go
+WHERE state IN ('proposed', 'pending', 'approved', 'dispatching') AND state = ? AND seq > ? ORDER BY seq LIMIT 1;
 
--- PROPOSAL_PAGE: newest first, older than a number; tenant, template or task empty = all; open = only those that are pending
-SELECT p.id FROM proposal AS p JOIN task AS t ON t.id = p.task
-WHERE (?1 = '' OR p.tenant = ?1) AND (?2 = '' OR t.template = ?2) AND p.seq < ?3 AND (?4 = 0 OR p.state = 'pending')
-ORDER BY p.seq DESC LIMIT ?5;
+-- PROPOSAL_PAGE: of a tenant, newest first, older than a number; template empty = all
+SELECT p.id FROM proposal AS p INDEXED BY proposal_by_tenant JOIN task AS t ON t.id = p.task
+WHERE p.tenant = ?1 AND (?2 = '' OR t.template = ?2) AND p.seq < ?3 ORDER BY p.seq DESC LIMIT ?4;
+
+-- PROPOSAL_PAGE_ALL: the same over all tenants
+SELECT id FROM proposal WHERE seq < ?1 ORDER BY seq DESC LIMIT ?2;
 
 -- PROPOSAL_PAGE_TASK: the same of one task
-SELECT id FROM proposal WHERE task = ?1 AND seq < ?2 AND (?3 = 0 OR state = 'pending') ORDER BY seq DESC LIMIT ?4;
+SELECT id FROM proposal WHERE task = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT ?3;
+
+-- PROPOSAL_PENDING: of a tenant, those that wait for a person
+SELECT p.id FROM proposal AS p INDEXED BY proposal_pending JOIN task AS t ON t.id = p.task
+WHERE p.state = 'pending' AND p.tenant = ?1 AND (?2 = '' OR t.template = ?2) AND p.seq < ?3 ORDER BY p.seq DESC LIMIT ?4;
+
+-- PROPOSAL_PENDING_ALL: the same over all tenants
+SELECT id FROM proposal INDEXED BY proposal_may_go
+WHERE state IN ('proposed', 'pending', 'approved', 'dispatching') AND state = 'pending' AND seq < ?1 ORDER BY seq DESC LIMIT ?2;
+
+-- PROPOSAL_PENDING_TASK: the same of one task
+SELECT id FROM proposal INDEXED BY proposal_open
+WHERE state IN ('proposed', 'pending') AND state = 'pending' AND task = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT ?3;
 
 -- PROPOSAL_EXECUTION: what was begun for it
 SELECT id FROM execution WHERE proposal = ?;
