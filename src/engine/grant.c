@@ -75,6 +75,21 @@ grant_live(struct grant *g, const struct id *task, const struct operation *op, u
 }
 
 int
+grant_outdated(struct engine *e, const struct id *task, const struct operation *op, uint64_t now_ms,
+	struct err *err)
+{
+	auto_query struct query q = query_of(e->store, Q_GRANT_OUTDATED);
+	int r;
+
+	arg_id(&q, task);
+	arg_view(&q, op->name);
+	arg_digest(&q, op->digest);
+	arg_u64(&q, now_ms);
+	r = query_one(&q, err);
+	return r < 0 ? r : col_u64(&q) > 0;
+}
+
+int
 grant_use(struct grant *g, struct err *err)
 {
 	auto_query struct query q = query_of(g->engine->store, Q_GRANT_USE);

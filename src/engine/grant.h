@@ -30,6 +30,10 @@ int grant_load(struct grant *g, const struct id *id, struct err *err) MUST_CHECK
 int grant_live(struct grant *g, const struct id *task, const struct operation *op, uint64_t now_ms,
 	struct err *err) MUST_CHECK;
 
+/* Whether there would be one if the operation had not changed: 1 or 0. For a sentence, since a list shows that grant as valid. */
+int grant_outdated(struct engine *e, const struct id *task, const struct operation *op,
+	uint64_t now_ms, struct err *err) MUST_CHECK;
+
 /* Once more, inside the open transaction. */
 int grant_use(struct grant *g, struct err *err) MUST_CHECK;
 

@@ -122,11 +122,15 @@ check_operation(struct asking *a, struct err *err)
 static int
 check_grant(struct asking *a, struct err *err)
 {
-	int r = grant_live(&a->grant, &a->task.id, a->op, a->now_ms, err);
+	int r = grant_live(&a->grant, &a->task.id, a->op, a->now_ms, err), outdated;
 
-	if (r == 0)
-		return DENY(err, NO_GRANT, "%s: %s; a person issues one",
-			denial_sentence(DENIAL_NO_GRANT), a->p.operation);
+	if (r == 0) {
+		outdated = grant_outdated(a->engine, &a->task.id, a->op, a->now_ms, err);
+		return outdated < 0 ? outdated
+				    : DENY(err, NO_GRANT, "%s: %s%s; a person issues one",
+					      denial_sentence(DENIAL_NO_GRANT), a->p.operation,
+					      outdated ? " changed since it had one" : "");
+	}
 	a->p.grant = a->grant.id;
 	return r < 0 ? r : 0;
 }

@@ -14,6 +14,9 @@ SELECT seq, id, task, tenant, operation, version, where_, uses, used, created_ms
 FROM grant_ WHERE task = ? AND operation = ? AND document = ? AND revoked_ms = 0 AND used < uses AND expires_ms > ?
 ORDER BY seq LIMIT 1;
 
+-- GRANT_OUTDATED: of a task and operation, could still be used if the operation were the one that they were issued for
+SELECT count(*) FROM grant_ WHERE task = ? AND operation = ? AND document <> ? AND revoked_ms = 0 AND used < uses AND expires_ms > ?;
+
 -- GRANT_COUNT: of a task that are not over
 SELECT count(*) FROM grant_ WHERE task = ? AND revoked_ms = 0 AND used < uses AND expires_ms > ?;
 
