@@ -10,7 +10,15 @@
 struct listener {
 	ev_io readable;
 	struct api *api; /* borrowed */
-	bool local;      /* a Unix socket: callers are known by their uid */
+	bool local;      /* a Unix socket: the engine is told of who calls (local.h) */
+};
+
+/* A caller at the local socket, see local.h. */
+struct local {
+	unsigned refs; /* 0: free */
+	uint32_t uid;
+	int fd;    /* borrowed of its connection; -1: that has ended */
+	bool told; /* to this engine */
 };
 
 struct api {
@@ -23,6 +31,7 @@ struct api {
 	struct link repls; /* of struct repl */
 	unsigned nconns, nconns_tcp, nrepls;
 	size_t held_bytes; /* sum of `charged` of all connections */
+	struct local locals[LIMIT_LOCALS];
 	struct listener local, tcp;
 	bool has_tcp;
 	ev_timer repl_reaper;

@@ -5,6 +5,7 @@
 #include "lib/base/log.h"
 #include "lib/loop/loop.h"
 #include "listen.h"
+#include "local.h"
 #include "route.h"
 
 #include <errno.h>
@@ -96,8 +97,7 @@ same_caller(const struct conn *a, const struct conn *b)
 {
 	const struct caller *x = &a->caller, *y = &b->caller;
 
-	return x->kind == y->kind && x->uid == y->uid &&
-	       memcmp(x->token, y->token, sizeof(x->token)) == 0;
+	return local_same(a->api, x, y);
 }
 
 static void
@@ -148,6 +148,7 @@ conn_close(struct conn *c)
 	list_remove(&c->link);
 	list_remove(&c->held_link);
 	request_free(take_ptr(c->request));
+	local_leave(c);
 	buf_done(&c->in);
 	buf_done(&c->out);
 	charge(c);
@@ -610,6 +611,7 @@ conn_new(struct api *api, int fd, bool local, uint32_t uid)
 	c->fd = fd;
 	c->local = local;
 	c->uid = uid;
+	c->caller_at = -1;
 	http_limits_init(&c->limits);
 	c->limits.head_bytes = LIMIT_HEAD_BYTES;
 	c->limits.target_bytes = LIMIT_TARGET_BYTES;

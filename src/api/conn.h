@@ -37,7 +37,8 @@ struct conn {
 	struct api *api;       /* borrowed */
 	int fd;                /* owned; -1 when it is gone */
 	bool local;
-	uint32_t uid;         /* of a local peer */
+	uint32_t uid;         /* of a local peer; for counting, the engine reads it itself */
+	int caller_at;        /* in api->locals; -1: it has not asked without a token yet */
 	struct caller caller; /* of the last request: whom what is held is counted for */
 	enum conn_state state;
 	bool keep;       /* the current request lets the connection live on */

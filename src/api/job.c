@@ -3,6 +3,7 @@
 #include "job.h"
 
 #include "lib/loop/loop.h"
+#include "local.h"
 
 #include <errno.h>
 
@@ -172,6 +173,7 @@ job_new(struct api *api, const struct job_ops *ops, void *owner, const struct ca
 	job->ops = ops;
 	job->owner = owner;
 	job->caller = *caller;
+	local_hold(api, caller);
 	job->sandbox = *sandbox;
 	list_init(&job->asks);
 	list_init(&job->orphans);
@@ -218,6 +220,7 @@ job_free(struct job *job)
 {
 	if (job == NULL)
 		return;
+	local_drop(job->api, &job->caller);
 	ask_forget_all(&job->asks);
 	ask_forget_all(&job->orphans);
 	ipc_peer_close(take_ptr(job->peer));

@@ -36,7 +36,7 @@ signals_start(struct api *api)
 int
 main(int argc, char **argv)
 {
-	struct api api = {.next_tag = 1};
+	static struct api api = {.next_tag = 1};
 	struct err err = {0};
 	int tcp = -1;
 

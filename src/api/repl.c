@@ -6,6 +6,7 @@
 #include "lib/base/hex.h"
 #include "lib/json/parse.h"
 #include "lib/loop/loop.h"
+#include "local.h"
 #include "text.h"
 
 #include <sys/random.h>
@@ -15,6 +16,7 @@ enum { REAPER_S = 60, UID_AGENT = 10001 };
 static void
 repl_free(struct repl *repl)
 {
+	local_drop(repl->api, &repl->caller);
 	list_remove(&repl->link);
 	repl->api->nrepls--;
 	ask_forget_all(&repl->asks);
@@ -147,10 +149,21 @@ on_cell_begun(void *owner, const struct answer *answer)
 		cell_end(repl, &never); /* the caller left, and the code with it */
 }
 
+/* The same caller, at the connection of now: that of then may be one that this engine does not know. */
+static void
+caller_move(struct api *api, struct caller *to, const struct caller *from)
+{
+	local_hold(api, from);
+	local_drop(api, to);
+	*to = *from;
+}
+
 int
 repl_ask(struct repl *repl, struct request *req, struct view code, struct err *err)
 {
 	must(repl->state == REPL_IDLE && repl->waiting == NULL);
+	caller_move(repl->api, &repl->caller, &req->caller);
+	caller_move(repl->api, &repl->job->caller, &req->caller);
 	if (ASK(repl->api, &repl->asks, on_cell_begun, repl, err, CELL_BEGIN, cell_begin,
 		    {.caller = repl->caller,
 			    .sandbox = repl->sandbox,
@@ -282,6 +295,7 @@ repl_new(struct request *req, const struct id *sandbox)
 	repl->api = req->api;
 	repl->sandbox = *sandbox;
 	repl->caller = req->caller;
+	local_hold(req->api, &repl->caller);
 	repl->created_ms = clock_real_ms();
 	repl->used_ms = clock_mono_ms();
 	buf_init(&repl->line, LIMIT_REPL_LINE_BYTES);
@@ -328,18 +342,11 @@ repl_open(struct request *req, const struct id *sandbox, struct err *err)
 	return 0;
 }
 
-static bool
-same_caller(const struct caller *a, const struct caller *b)
-{
-	return a->kind == b->kind && a->uid == b->uid &&
-	       memcmp(a->token, b->token, sizeof(a->token)) == 0;
-}
-
 struct repl *
 repl_find(struct request *req, const struct id *sandbox, struct view name)
 {
 	list_each (r, &req->api->repls, struct repl, link)
-		if (id_eq(&r->sandbox, sandbox) && same_caller(&r->caller, &req->caller) &&
+		if (id_eq(&r->sandbox, sandbox) && local_same(req->api, &r->caller, &req->caller) &&
 			view_is(name, r->name))
 			return r;
 	return NULL;

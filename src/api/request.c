@@ -10,6 +10,7 @@
 #include "lib/http/ws_hand.h"
 #include "lib/json/parse.h"
 #include "lib/loop/loop.h"
+#include "local.h"
 #include "route.h"
 
 #include <errno.h>
@@ -140,11 +141,8 @@ caller_read(struct request *req, const struct http_head *head, struct err *err)
 		caller_token(req, query);
 		return 0;
 	}
-	if (req->conn->local) {
-		req->caller.kind = CALLER_KIND_LOCAL;
-		req->caller.uid = req->conn->uid;
-		return 0;
-	}
+	if (req->conn->local)
+		return local_caller(req->conn, &req->caller, err);
 	if (req->route->scope == ROUTE_PUBLIC)
 		return 0;
 	return refuse(err, UNAUTHORIZED,
@@ -158,6 +156,7 @@ key_read(struct request *req, const struct http_head *head, struct err *err)
 	static const char domain[] = "demilune-idempotency-key";
 	struct view key = head_value(head, "idempotency-key");
 	uint8_t kind = (uint8_t)req->caller.kind;
+	uint32_t uid = local_uid(req->api, &req->caller);
 	unsigned n = 0;
 	struct sha256 h;
 
@@ -173,7 +172,7 @@ key_read(struct request *req, const struct http_head *head, struct err *err)
 	sha256_init(&h);
 	sha256_add(&h, domain, sizeof(domain));
 	sha256_add(&h, &kind, 1);
-	sha256_add(&h, &req->caller.uid, sizeof(req->caller.uid));
+	sha256_add(&h, &uid, sizeof(uid));
 	sha256_add(&h, req->caller.token, sizeof(req->caller.token));
 	sha256_add(&h, key.p, key.n);
 	sha256_end(&h, req->key);

@@ -8,6 +8,7 @@
 #include "ask.h"
 #include "conn.h"
 #include "lib/base/log.h"
+#include "local.h"
 
 #include <errno.h>
 
@@ -128,6 +129,7 @@ engine_connect(struct api *api, int fd, struct err *err)
 	if (api->engine == NULL)
 		return err->code;
 	api->engine->on_drained = on_engine_drained;
+	local_tell_all(api);
 	ev_timer_stop(api->loop, &api->edge);
 	ev_timer_set(&api->edge, LIMIT_EDGE_MS / 1e3, 0);
 	return 0;

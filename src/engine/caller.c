@@ -3,6 +3,7 @@
 #include "engine/caller.h"
 
 #include "engine/limits.h"
+#include "engine/local.h"
 #include "lib/base/clock.h"
 #include "lib/base/name.h"
 
@@ -12,8 +13,15 @@ const struct principal principal_engine = {
 	.kind = CALLER_KIND_NONE, .name = "engine", .admin = true};
 
 static int
-find_local(const struct engine *e, uint32_t uid, struct principal *ret, struct err *err)
+find_local(const struct engine *e, uint16_t local, struct principal *ret, struct err *err)
 {
+	uint32_t uid;
+
+	if (!local_find(e, local, &uid))
+		return REFUSE(err, FORBIDDEN,
+			"who is at this connection of the local socket is not known: connect "
+			"again, with "
+			"a socket that has no name of its own");
 	if (uid != 0 && (e->settings.admin_uid == 0 || uid != e->settings.admin_uid))
 		return REFUSE(err, FORBIDDEN,
 			"uid %u may not use the local socket; use a token over TCP, or make it "
@@ -124,7 +132,7 @@ caller_find(struct engine *e, const struct caller *c, struct principal *ret, str
 {
 	switch (c->kind) {
 	case CALLER_KIND_LOCAL:
-		return find_local(e, c->uid, ret, err);
+		return find_local(e, c->local, ret, err);
 	case CALLER_KIND_TOKEN:
 		return find_token(e, c->token, false, ret, err);
 	case CALLER_KIND_NONE:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who sends a request, and what they may touch. The api only carries the proof (digest of a token,
- * uid of a local peer); the decision is made here, for every request.
+ * a connection that the engine looked at itself, local.h); the decision is made here, for every request.
  */
 #pragma once
 

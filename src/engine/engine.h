@@ -18,6 +18,7 @@
 #include "lib/action/operation.h"
 #include "lib/base/list.h"
 #include "lib/base/sha256.h"
+#include "lib/ipc/local_bounds.h"
 #include "lib/ipc/peer.h"
 #include "proto_gen.h"
 
@@ -30,6 +31,12 @@ enum { TENANT_BYTES = 64, SANDBOX_BUCKETS = 256 };
 enum supervisor_state { SUPERVISOR_NEW, SUPERVISOR_HOLDS, SUPERVISOR_LIVE };
 enum api_state { API_LIVE };
 enum relay_state { RELAY_STARTS, RELAY_RESYNCS, RELAY_LIVE, RELAY_DEAD };
+
+/* A number of LOCAL_OPEN; one that is open and not known is nobody. */
+struct local {
+	bool open, known;
+	uint32_t uid;
+};
 
 struct engine {
 	struct ev_loop *loop; /* owned */
@@ -46,6 +53,7 @@ struct engine {
 	struct checkpoints checkpoints;
 	struct ipc_peer *supervisor, *api; /* owned; api NULL while it is being restarted */
 	uint32_t api_generation;
+	struct local locals[LOCAL_BOUND];
 	struct broker broker;
 	struct catalogue catalogue; /* the pinned operations, for as long as this process */
 	struct link sandboxes;      /* of struct sandbox, oldest first */

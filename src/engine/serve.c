@@ -19,6 +19,7 @@
 #include "engine/job.h"
 #include "engine/life.h"
 #include "engine/limits.h"
+#include "engine/local.h"
 #include "engine/lost.h"
 #include "engine/proof.h"
 #include "engine/propose.h"
@@ -139,8 +140,13 @@ REQUEST(contain)
 REQUEST(release)
 REQUEST(containment_list)
 
+TOLD_FD(local_open)
+TOLD(local_close, struct engine)
+
 /* Not read before the supervisor has told what it holds. */
 static const struct ipc_row api_rows[] = {
+	IPC_ROW(LOCAL_OPEN, IN(API_LIVE), on_local_open),
+	IPC_ROW(LOCAL_CLOSE, IN(API_LIVE), on_local_close),
 	IPC_ROW(WHOAMI, IN(API_LIVE), on_whoami),
 	IPC_ROW(TOKEN_CREATE, IN(API_LIVE), on_token_create),
 	IPC_ROW(TOKEN_LIST, IN(API_LIVE), on_token_list),
@@ -330,6 +336,7 @@ serve_api(struct engine *e, int fd, struct err *err)
 	if (e->api == NULL)
 		return err->code;
 	e->api->state = API_LIVE;
+	locals_forget(e);
 	e->api->pause_at_bytes = LIMIT_API_QUEUE_BYTES;
 	e->api->queue_max_bytes = LIMIT_API_QUEUE_MAX_BYTES;
 	e->api_generation++;

@@ -154,7 +154,7 @@ run_remove(struct supervisor *sv)
 		(void)rmdir(sv->settings.run_dir);
 }
 
-/* Everybody may connect; the api asks the kernel who it is. */
+/* Everybody may connect; the engine asks the kernel who it is. */
 static int
 local_listen(struct supervisor *sv, struct err *err)
 {

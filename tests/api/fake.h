@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "lib/ipc/local_bounds.h"
 #include "lib/ipc/peer.h"
 
 enum {
@@ -75,6 +76,7 @@ struct fake {
 	struct ipc_peer *engine; /* our end of API_ENGINE */
 	int supervisor;          /* our end of SUPERVISOR_API */
 	uint32_t admin_uid;
+	uint32_t locals[LOCAL_BOUND]; /* uid + 1; 0: no such caller */
 	struct fake_sandbox sandboxes[FAKE_SANDBOXES];
 	struct fake_job *jobs[FAKE_JOBS];
 	size_t njobs, ncreated;

@@ -47,7 +47,8 @@ fake_known(struct ipc_peer *peer, uint64_t tag, const struct caller *c)
 {
 	struct fake *f = peer->owner;
 
-	if (c->kind == CALLER_KIND_LOCAL && c->uid == f->admin_uid)
+	if (c->kind == CALLER_KIND_LOCAL && c->local < LOCAL_BOUND &&
+		f->locals[c->local] == f->admin_uid + 1)
 		return true;
 	if (c->kind == CALLER_KIND_TOKEN && token_find(f, c->token) != NULL)
 		return true;
@@ -107,6 +108,30 @@ sandbox_row(struct ipc_peer *peer, uint64_t tag, const struct fake_sandbox *s, b
 	IPC_HANDLER(name, on_##name)                                    \
 	static int on_##name(struct ipc_peer *peer, struct ipc_msg *in, \
 		const struct msg_##name *m, struct err *err)
+
+HANDLER(local_open)
+{
+	struct fake *f = peer->owner;
+	struct ucred cred;
+	socklen_t n = sizeof(cred);
+
+	if (m->local >= LOCAL_BOUND || f->locals[m->local] != 0)
+		return err_set(err, -EPROTO, "the number of a local caller is taken");
+	must(getsockopt(in->fds[0], SOL_SOCKET, SO_PEERCRED, &cred, &n) == 0);
+	f->locals[m->local] = cred.uid + 1;
+	return 0;
+}
+
+HANDLER(local_close)
+{
+	struct fake *f = peer->owner;
+
+	(void)in;
+	if (m->local >= LOCAL_BOUND || f->locals[m->local] == 0)
+		return err_set(err, -EPROTO, "no such local caller");
+	f->locals[m->local] = 0;
+	return 0;
+}
 
 HANDLER(whoami)
 {
@@ -692,6 +717,8 @@ HANDLER(health)
 }
 
 static const struct ipc_row own_rows[] = {
+	IPC_ROW(LOCAL_OPEN, IN_ANY, on_local_open),
+	IPC_ROW(LOCAL_CLOSE, IN_ANY, on_local_close),
 	IPC_ROW(WHOAMI, IN_ANY, on_whoami),
 	IPC_ROW(TOKEN_CREATE, IN_ANY, on_token_create),
 	IPC_ROW(TOKEN_LIST, IN_ANY, on_token_list),
@@ -752,6 +779,7 @@ engine_connect(struct fake *f)
 	f->engine = ipc_peer_new(f->loop, pair[0], EDGE_API_ENGINE, ROOM_ENGINE, rows,
 		ARRAY_LEN(own_rows) + fake_action_rows_n, f, on_api_lost, &err);
 	must(f->engine != NULL);
+	memset(f->locals, 0, sizeof(f->locals));
 	f->engine->pause_at_bytes = 1 << 20; /* as src/engine/serve.c */
 	return pair[1];
 }

@@ -17,18 +17,20 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-enum { WAIT_MS = 15000, ENGINE_UID = 64101 };
+enum { WAIT_MS = 15000, ENGINE_UID = 64101, API_UID = 64102 };
 
-const struct caller as_root = {.kind = CALLER_KIND_LOCAL, .uid = 0};
+const struct caller as_root = {.kind = CALLER_KIND_LOCAL, .local = 0};
 
 static struct buf audit_text; /* the records that play_audit read last, a line each */
 
@@ -85,7 +87,8 @@ make_settings(struct play *p)
 		.cpu_milli = 1000,
 		.open_files = 1024};
 
-	p->settings = (struct settings){.sandbox_uid_base = 0x80000000,
+	p->settings = (struct settings){.api_uid = API_UID,
+		.sandbox_uid_base = 0x80000000,
 		.sandbox_uid_slots = 1024,
 		.max_sandboxes = 64,
 		.max_memory_bytes = UINT64_C(64) << 30,
@@ -105,6 +108,69 @@ make_settings(struct play *p)
 			.tenant_day = {20000, 10000, 100000, UINT64_C(4) << 30}}};
 	p->settings.max_limits = l;
 	p->settings.max_limits.memory_bytes = UINT64_C(8) << 30;
+}
+
+/* As the supervisor makes it. */
+static void
+make_local(struct play *p)
+{
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+
+	(void)snprintf(p->settings.run_dir, sizeof(p->settings.run_dir), "%s", p->dir);
+	(void)snprintf(at.sun_path, sizeof(at.sun_path), "%s/api.sock", p->dir);
+	p->local = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_true(p->local >= 0);
+	assert_int_equal(bind(p->local, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(chmod(at.sun_path, 0666), 0);
+	assert_int_equal(listen(p->local, 64), 0);
+}
+
+int
+play_connect(struct play *p, uint32_t uid, int *ret_client)
+{
+	struct sockaddr_un at;
+	socklen_t n = sizeof(at);
+	int client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), fd;
+
+	assert_true(client >= 0);
+	assert_int_equal(getsockname(p->local, (struct sockaddr *)&at, &n), 0);
+	assert_int_equal(seteuid(uid), 0);
+	assert_int_equal(connect(client, (struct sockaddr *)&at, n), 0);
+	assert_int_equal(seteuid(0), 0);
+	(void)setfsuid(API_UID);
+	fd = accept4(p->local, NULL, NULL, SOCK_CLOEXEC);
+	(void)setfsuid(0);
+	assert_true(fd >= 0);
+	*ret_client = client;
+	return fd;
+}
+
+struct caller
+play_local(struct play *p, uint16_t number, uint32_t uid)
+{
+	int client, fd = play_connect(p, uid, &client);
+
+	assert_true(number < PLAY_CLIENTS);
+	SAY_FD(p->api, LOCAL_OPEN, local_open, fd, {.local = number});
+	(void)close(fd);
+	if (p->clients[number] > 0)
+		(void)close(p->clients[number]);
+	p->clients[number] = client;
+	return (struct caller){.kind = CALLER_KIND_LOCAL, .local = number};
+}
+
+void
+play_api_new(struct play *p)
+{
+	int pair[2];
+	struct err err;
+
+	assert_int_equal(ipc_pair(pair, &err), 0);
+	SAY_FD(p->supervisor, API_EDGE, api_edge, pair[1], {0});
+	(void)close(pair[1]);
+	(void)close(p->api);
+	p->api = pair[0];
+	(void)play_local(p, 0, 0);
 }
 
 void
@@ -127,6 +193,7 @@ play_open(struct play *p)
 	(void)close(engine);
 	make_template(p);
 	make_settings(p);
+	make_local(p);
 	memset(p->boot, 0xb0, sizeof(p->boot));
 	buf_init(&p->documents, CATALOGUE_BYTES_MAX);
 	play_catalogue(p, "", "");
@@ -159,6 +226,10 @@ play_close(struct play *p)
 		play_kill(p);
 	ipc_msg_done(&p->in);
 	(void)close(p->state);
+	(void)close(p->local);
+	for (size_t i = 0; i < PLAY_CLIENTS; i++)
+		if (p->clients[i] > 0)
+			(void)close(p->clients[i]);
 	remove_tree(AT_FDCWD, p->dir);
 	free(p->room);
 	catalogue_done(&p->catalogue);
@@ -274,6 +345,7 @@ play_launch(struct play *p)
 	p->broker = broker[0];
 	memcpy(m.boot, p->boot, 32);
 	SAY(p->supervisor, SETTINGS, settings, m);
+	(void)play_local(p, 0, 0);
 }
 
 void

@@ -13,12 +13,14 @@
 
 #include <sys/types.h>
 
-enum { RELAYS = 8 };
+enum { RELAYS = 8, PLAY_CLIENTS = 8 };
 
 struct play {
 	char dir[64]; /* the state directory */
 	int state, supervisor, api, broker;
-	pid_t engine; /* 0: not running */
+	int local;                 /* the socket that callers connect to */
+	int clients[PLAY_CLIENTS]; /* the callers of play_local; 0: none */
+	pid_t engine;              /* 0: not running */
 	struct settings settings;
 	uint8_t boot[32], template[32];
 	uint32_t uid_next; /* the next range of uids for a sandbox */
@@ -97,7 +99,15 @@ void play_refused(struct play *p, enum error error);
 
 /* ---- whole steps ---- */
 
+/* The number 0 of LOCAL_OPEN, which play_launch sends. */
 extern const struct caller as_root;
+
+/* A connection to the local socket of this uid, accepted as the api does; *ret_client is its other end. */
+int play_connect(struct play *p, uint32_t uid, int *ret_client);
+/* LOCAL_OPEN with this number for a caller of this uid. */
+struct caller play_local(struct play *p, uint16_t number, uint32_t uid);
+/* The api died and was started again: its new edge. */
+void play_api_new(struct play *p);
 
 /* CHECKPOINT_ASK is in p->in: signed as the real broker would; its proof must hold. */
 void play_head(struct play *p);

@@ -232,27 +232,13 @@ test_lost(void **state)
 	play_want_row(p, &id, SANDBOX_REASON_TTL);
 }
 
-/* A new api after the old one was lost; what the old one asked gets no answer. */
-static void
-new_api(struct play *p)
-{
-	int pair[2];
-	struct err err;
-
-	assert_int_equal(ipc_pair(pair, &err), 0);
-	SAY_FD(p->supervisor, API_EDGE, api_edge, pair[1], {0});
-	(void)close(pair[1]);
-	(void)close(p->api);
-	p->api = pair[0];
-}
-
 static void
 api_case(struct play *p, const struct id *sandbox, unsigned type, unsigned nfds, size_t n,
 	unsigned passed)
 {
 	raw(p->api, type, nfds, n, passed);
 	play_want_closed(p, p->api);
-	new_api(p);
+	play_api_new(p);
 	check_well(p, sandbox);
 }
 
@@ -280,7 +266,7 @@ test_api(void **state)
 	}
 	/* A running job outlives the api that asked for it, and is heard of by the next one. */
 	play_run(p, relay, &id, &job);
-	new_api(p);
+	play_api_new(p);
 	check_well(p, &id);
 	ASK(p, JOB_ATTACH, job_attach, {.caller = as_root, .sandbox = id, .job = job});
 	WANT(p, relay, JOB_SESSION, job_session, session);

@@ -42,9 +42,9 @@ static void
 test_callers(void **state)
 {
 	struct play *p = *state;
-	struct caller none = {0}, stranger = {.kind = CALLER_KIND_LOCAL, .uid = 4711},
+	struct caller none = {0}, stranger = play_local(p, 1, 4711),
 		      unknown = {.kind = CALLER_KIND_TOKEN, .token = {1}};
-	struct caller admin = {.kind = CALLER_KIND_LOCAL, .uid = 1000};
+	struct caller admin = play_local(p, 2, 1000);
 	struct caller token = play_token(p, "acme", "", 7);
 
 	ASK(p, WHOAMI, whoami, {.caller = none});
@@ -72,8 +72,8 @@ static void
 test_every_request(void **state)
 {
 	struct play *p = *state;
-	const struct caller bad[] = {{0}, {.kind = CALLER_KIND_LOCAL, .uid = 4711},
-		{.kind = CALLER_KIND_TOKEN, .token = {9}}};
+	const struct caller bad[] = {
+		{0}, play_local(p, 1, 4711), {.kind = CALLER_KIND_TOKEN, .token = {9}}};
 
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		enum error want = i == 1 ? ERROR_FORBIDDEN : ERROR_UNAUTHORIZED;
