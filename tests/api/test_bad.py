@@ -308,6 +308,9 @@ def test_engine_restart(fresh: Api) -> None:
     """While the engine is away callers get 503 at once and keep their connection; then all works."""
     made = fresh.ask("POST", "/v1/sandboxes", {}).json["id"]
     path = f"/v1/sandboxes/{made}"
+    before = fresh.raw()
+    before.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    assert before.recv(65536).startswith(b"HTTP/1.1 200")
     broken = fresh.ask("POST", path + "/exec", {"cmd": "crash"})
     assert broken.status == 503 and broken.json["code"] == "unavailable" and "Retry-After" not in broken.headers
     plain = fresh.raw()
@@ -315,9 +318,20 @@ def test_engine_restart(fresh: Api) -> None:
     assert plain.recv(65536).startswith(b"HTTP/1.1 503")
     assert fresh.ask("GET", "/readyz").status == 503 and fresh.ask("GET", "/healthz").status == 200
     time.sleep(1.3)
-    plain.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-    assert plain.recv(65536).startswith(b"HTTP/1.1 200")
+    for kept in (plain, before):  # the new engine is told who is at them
+        kept.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        assert kept.recv(65536).startswith(b"HTTP/1.1 200")
     assert fresh.ask("POST", path + "/exec", {"cmd": "echo back"}).json["stdout"] == "back\n"
+
+
+def test_local_callers_come_and_go(api: Api, sandbox: str) -> None:
+    """The engine is told of each and of its end: more of them than it has room for, some with a command that outlives them."""
+    for number in range(1100):
+        if number % 10 == 0:
+            plain = api.raw()
+            plain.sendall(request(b'{"cmd":"sleep 200"}', f"{sandbox}/exec"))
+            plain.close()
+        assert api.ask("GET", sandbox).status == 200
 
 
 def test_engine_breaks_the_table(fresh: Api) -> None:
