@@ -257,6 +257,7 @@ grant_cells(struct table *t, const json_t *grant)
 	table_cell(t, answer_text(grant, "id"));
 	table_tone(t, strcmp(state, "valid") == 0 ? TONE_GOOD : TONE_QUIET, view_str(state));
 	table_cell(t, answer_text(grant, "operation"));
+	table_cellf(t, "%" PRId64, answer_int(grant, "version", 0));
 	table_cellf(t, "%" PRId64 "/%" PRId64, used, uses);
 	table_cell(t, view_str(expires));
 	table_cell(t, answer_text(grant, "issuer"));
@@ -267,8 +268,8 @@ int
 verb_grant_list(struct cli *cli, struct err *err)
 {
 	static const struct table_column columns[] = {{"GRANT", false, 0}, {"STATE", false, 0},
-		{"OPERATION", false, 0}, {"USED", true, 0}, {"EXPIRES", false, 0},
-		{"ISSUER", false, 24}, {"WHERE", false, 0}};
+		{"OPERATION", false, 0}, {"VERSION", true, 0}, {"USED", true, 0},
+		{"EXPIRES", false, 0}, {"ISSUER", false, 24}, {"WHERE", false, 0}};
 	struct list list = {NULL, columns, ARRAY_LEN(columns), grant_cells};
 	char task[ID_TEXT], target[64];
 	int r = request_task_id(cli, cli->args.rest[0], task, err);

@@ -88,7 +88,7 @@ def test_grant_list(fake: Fake) -> None:
         GRANTED | {"revoked_at": "2026-11-29T16:13:05.000Z"}, GRANTED | {"where": [EVIL], "issuer": EVIL}))
     done = fake.run("grant", "list", TASK).stdout
     assert [row[1] for row in rows(done)] == ["STATE", "valid", "used up", "expired", "revoked", "valid"]
-    assert rows(done)[1][2:] == ["refund", "1/2", "2999-01-01 00:00:00", "uid:0", "order.tenant == @tenant and cents <= 5000"]
+    assert rows(done)[1][2:] == ["refund", "3", "1/2", "2999-01-01 00:00:00", "uid:0", "order.tenant == @tenant and cents <= 5000"]
     assert b"\x1b" not in done and b"\\x1b[2J" in done and "\u202e".encode() not in done
 
 
