@@ -82,7 +82,8 @@ settle_check(struct broker *b, const struct spent *s, const struct msg_settle_as
 		(void)err_set(err, -EPERM, "this is not the record that was sent");
 		return DENIAL_DIGEST;
 	}
-	if ((s->outcome != OUTCOME_OPEN && s->outcome != OUTCOME_UNKNOWN)) {
+	if (work_of_execution(b, execution) != NULL ||
+		(s->outcome != OUTCOME_OPEN && s->outcome != OUTCOME_UNKNOWN)) {
 		(void)err_set(err, -EPERM, "only an unknown execution can be settled");
 		return DENIAL_STATE;
 	}
