@@ -141,7 +141,8 @@ check_all(struct work *w, bool again, struct err *why)
 	if (is.denial == DENIAL_NONE && is.quorum == 0) {
 		/* Nobody decides: the record's own times hold, one after the other. */
 		w->dispatch_by_ms = c.r.decide_by_ms + c.r.dispatch_within_ms;
-
+		if (ask.now_ms >= w->dispatch_by_ms)
+			is.denial = DENIAL_DISPATCH_EXPIRED;
 	}
 	if (is.denial == DENIAL_NONE && c.failed != 0)
 		is.denial =

@@ -233,6 +233,46 @@ codes_apart(const struct operation *op, struct err *err)
 	return 0;
 }
 
+/* Does a part of the path or a value of the query come from the host, one of these. */
+static int
+names_host(const struct form_value *list, bool pairs, unsigned hosts, struct err *err)
+{
+	struct form_value one = {0}, name = {0}, value = {0};
+	struct form_list l;
+	int e = list->there ? form_list_begin(&l, list->raw, err) : 0;
+
+	while (list->there && e == 0 && (e = form_list_next(&l, &one, err)) == 1) {
+		struct term t;
+
+		value = one;
+		e = pairs ? pair_read(one.raw, &name, &value, err) : 0;
+		if (e == 0 && value.type == FORM_OBJECT)
+			e = term_read(value.raw, &t, err);
+		else
+			continue;
+		if (e == 0 && t.kind == TERM_HOST && (hosts & (1u << t.host)) != 0)
+			return 1;
+	}
+	return e;
+}
+
+/* A look-up that names nothing of the execution would find those of others, and "not found" would be a lie. */
+static int
+names_execution(const struct form_value *path, const struct form_value *query, struct err *err)
+{
+	static const unsigned hosts = 1u << HOST_KEY | 1u << HOST_PROPOSAL | 1u << HOST_REFERENCE;
+	int e = names_host(path, false, hosts, err);
+
+	if (e == 0)
+		e = names_host(query, true, hosts, err);
+	if (e == 0)
+		return err_set(err, -EINVAL,
+			"neither its path nor its query names the execution: @key, @proposal or, "
+			"by "
+			"reference, @reference");
+	return e < 0 ? e : 0;
+}
+
 /* Of the look-up: by the key, or by what a receipt calls "reference". */
 static int
 lookup_check(const struct operation *op, const struct form_value *receipt, struct err *err)
@@ -253,6 +293,8 @@ lookup_check(const struct operation *op, const struct form_value *receipt, struc
 		e = form_find(c->lookup_form, view_str("query"), &query, err);
 	if (e >= 0)
 		e = target_check(op, &path, &query, hosts, err);
+	if (e == 0)
+		e = names_execution(&path, &query, err);
 	if (e < 0)
 		return err_context(err, "lookup");
 	if (c->lookup == LOOKUP_KEY)

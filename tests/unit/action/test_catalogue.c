@@ -297,6 +297,12 @@ static const struct refusal refusals[] = {
 	{"refund", "'describe':'Pay money of an order back'", "'describe':''", "describe"},
 	{"refund", "Pay money", "Pay \\'money", "describe"},
 	{"refund", "Pay money", "Pay\\nmoney", "describe"},
+	/* a look-up that finds others */
+	{"refund", ",'query':[{'name':'key','value':{'host':'key'}}],'succ", ",'succ", "names"},
+	{"refund", "{'name':'key','value':{'host':'key'}}",
+		"{'name':'key','value':{'host':'task'}}", "names"},
+	{"refund", "{'name':'key','value':{'host':'key'}}",
+		"{'name':'key','value':{'argument':'order_id'}}", "names"},
 	/* amount */
 	{"refund", "'argument':'cents','currency'", "'argument':'memo','currency'", "amount"},
 	{"refund", "'argument':'cents','currency'", "'argument':'nothing','currency'", "amount"},
