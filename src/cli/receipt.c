@@ -48,13 +48,13 @@ put_head(struct receipt *r, const char *task, const struct head *h, struct err *
 }
 
 static int
-put_list(struct receipt *r, struct client *c, const char *target, bool has_query, const char *name,
-	uint64_t *ret_n, struct err *err)
+put_list(struct receipt *r, struct client *c, const char *target, const char *name, uint64_t *ret_n,
+	struct err *err)
 {
 	json_t *list auto_json = NULL;
 	size_t i;
 	json_t *item;
-	int code = answer_pages(c, view_str(target), has_query, "id", &list, err);
+	int code = answer_pages(c, view_str(target), true, "id", &list, err);
 
 	if (code < 0)
 		return code;
@@ -77,11 +77,10 @@ put_evidence(struct receipt *r, struct client *c, const char *task, struct err *
 	(void)snprintf(grants, sizeof(grants), "/v1/grants?task=%s", task);
 	(void)snprintf(proposals, sizeof(proposals), "/v1/proposals?task=%s", task);
 	(void)snprintf(executions, sizeof(executions), "/v1/executions?task=%s", task);
-	code = put_list(r, c, grants, false, "grant", &r->grants, err);
+	code = put_list(r, c, grants, "grant", &r->grants, err);
 	if (code == 0)
-		code = put_list(r, c, proposals, true, "proposal", &r->proposals, err);
-	return code == 0 ? put_list(r, c, executions, true, "execution", &r->executions, err)
-			 : code;
+		code = put_list(r, c, proposals, "proposal", &r->proposals, err);
+	return code == 0 ? put_list(r, c, executions, "execution", &r->executions, err) : code;
 }
 
 static int
