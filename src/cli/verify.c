@@ -24,7 +24,8 @@ struct check {
 	struct cli *cli;
 	struct audit_chain chain;
 	struct head head;
-	bool signed_log;   /* there is a head, and each record was found in its log */
+	struct merkle_path *path; /* owned: of the record before */
+	bool signed_log;          /* there is a head, and each record was found in its log */
 	json_t *proposals; /* owned: digests of those that the file has, which no record named yet */
 	uint64_t evidence;
 };
@@ -54,7 +55,8 @@ check_proof(struct check *c, const struct export_line *l, struct err *err)
 		return err_set(
 			err, -EBADMSG, "the proof of record %" PRIu64 " is too long", l->number);
 	buf_grew(&proof, l->proof.n / 2);
-	if (!merkle_inclusion_ok(&leaf, l->leaf, c->head.size, buf_view(&proof), &c->head.root))
+	if (!merkle_inclusion_next(
+		    c->path, &leaf, l->leaf, c->head.size, buf_view(&proof), &c->head.root))
 		return err_set(err, -EBADMSG,
 			"record %" PRIu64 " is not in the log that was signed", l->number);
 	return 0;
@@ -283,15 +285,17 @@ verify(struct check *c, const char *name, struct err *err)
 int
 verb_audit_verify(struct cli *cli, struct err *err)
 {
-	struct check c = {.cli = cli, .proposals = json_object()};
+	struct check c = {
+		.cli = cli, .path = calloc(1, sizeof(*c.path)), .proposals = json_object()};
 	int r;
 
 	head_init(&c.head);
-	r = c.proposals == NULL ? err_set(err, -ENOMEM, "no memory")
-				: verify(&c, cli->args.rest[0], err);
+	r = c.proposals == NULL || c.path == NULL ? err_set(err, -ENOMEM, "no memory")
+						  : verify(&c, cli->args.rest[0], err);
 	if (r == 0)
 		r = print_whole(&c, err);
 	head_done(&c.head);
 	json_decref(c.proposals);
+	free(c.path);
 	return r;
 }

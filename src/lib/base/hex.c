@@ -16,15 +16,23 @@ hex_encode(const uint8_t *p, size_t n, char *ret)
 	*ret = '\0';
 }
 
-static int
-digit_value(uint8_t c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return -1;
-}
+/* One more than a digit is worth; 0: it is none. */
+static const uint8_t worth[256] = {['0'] = 1,
+	['1'] = 2,
+	['2'] = 3,
+	['3'] = 4,
+	['4'] = 5,
+	['5'] = 6,
+	['6'] = 7,
+	['7'] = 8,
+	['8'] = 9,
+	['9'] = 10,
+	['a'] = 11,
+	['b'] = 12,
+	['c'] = 13,
+	['d'] = 14,
+	['e'] = 15,
+	['f'] = 16};
 
 int
 hex_decode(struct view text, uint8_t *ret, size_t n)
@@ -32,10 +40,10 @@ hex_decode(struct view text, uint8_t *ret, size_t n)
 	if (text.n != 2 * n)
 		return -EINVAL;
 	for (size_t i = 0; i < text.n; i++)
-		if (digit_value(text.p[i]) < 0)
+		if (worth[text.p[i]] == 0)
 			return -EINVAL;
 	for (size_t i = 0; i < n; i++)
-		ret[i] = (uint8_t)(digit_value(text.p[2 * i]) << 4 |
-				   digit_value(text.p[2 * i + 1]));
+		ret[i] = (uint8_t)((worth[text.p[2 * i]] - 1) << 4 |
+				   (worth[text.p[2 * i + 1]] - 1));
 	return 0;
 }

@@ -215,24 +215,62 @@ take(struct view *hashes, struct merkle_hash *ret)
 	return true;
 }
 
+/* Is this where the last path that held was, with the same way before it? */
+static bool
+met(const struct merkle_path *p, unsigned level, uint64_t index, const struct merkle_hash *h,
+	struct view hashes)
+{
+	return p->node[level].index == index && p->node[level].left == hashes.n &&
+	       merkle_eq(&p->node[level].hash, h) &&
+	       memcmp(p->proof + (p->n - hashes.n), hashes.p, hashes.n) == 0;
+}
+
+/* A path is kept only when it held: what was kept meanwhile is forgotten. */
+static bool
+keep(struct merkle_path *p, struct view proof, uint64_t size, const struct merkle_hash *root,
+	bool held)
+{
+	p->size = held ? size : 0;
+	p->root = *root;
+	p->n = proof.n;
+	if (held && proof.n > 0)
+		memcpy(p->proof, proof.p, proof.n);
+	return held;
+}
+
+bool
+merkle_inclusion_next(struct merkle_path *p, const struct merkle_hash *leaf, uint64_t index,
+	uint64_t size, struct view hashes, const struct merkle_hash *root)
+{
+	bool same = size == p->size && merkle_eq(root, &p->root);
+	const struct view proof = hashes;
+	struct merkle_hash h = *leaf, other;
+	uint64_t last = size - 1;
+
+	if (index >= size || hashes.n % SHA256_BYTES != 0 || hashes.n > sizeof(p->proof))
+		return false;
+	for (unsigned level = 0; last != 0; level++, index >>= 1, last >>= 1) {
+		if (same && met(p, level, index, &h, hashes))
+			return keep(p, proof, size, root, true);
+		p->node[level].index = index;
+		p->node[level].left = hashes.n;
+		p->node[level].hash = h;
+		if ((index & 1) == 0 && index == last)
+			continue; /* it has no sibling on this level */
+		if (!take(&hashes, &other))
+			return keep(p, proof, size, root, false);
+		h = (index & 1) != 0 ? merkle_node(&other, &h) : merkle_node(&h, &other);
+	}
+	return keep(p, proof, size, root, hashes.n == 0 && merkle_eq(&h, root));
+}
+
 bool
 merkle_inclusion_ok(const struct merkle_hash *leaf, uint64_t index, uint64_t size,
 	struct view hashes, const struct merkle_hash *root)
 {
-	struct merkle_hash h = *leaf, other;
-	uint64_t last = size - 1;
+	struct merkle_path none = {0};
 
-	if (index >= size || hashes.n % SHA256_BYTES != 0 ||
-		hashes.n > MERKLE_PROOF_MAX * SHA256_BYTES)
-		return false;
-	for (; last != 0; index >>= 1, last >>= 1) {
-		if ((index & 1) == 0 && index == last)
-			continue; /* it has no sibling on this level */
-		if (!take(&hashes, &other))
-			return false;
-		h = (index & 1) != 0 ? merkle_node(&other, &h) : merkle_node(&h, &other);
-	}
-	return hashes.n == 0 && merkle_eq(&h, root);
+	return merkle_inclusion_next(&none, leaf, index, size, hashes, root);
 }
 
 bool

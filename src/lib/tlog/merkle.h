@@ -70,6 +70,24 @@ bool merkle_inclusion_ok(const struct merkle_hash *leaf, uint64_t index, uint64_
 bool merkle_consistency_ok(uint64_t from, const struct merkle_hash *from_root, uint64_t size,
 	const struct merkle_hash *root, struct view hashes);
 
+/*
+ * The same for many leaves of one tree, one after the other: where a path comes to a node of the one before it that held, and what is left of
+ * both proofs is the same, the rest was computed then. All zero: there was none yet.
+ */
+struct merkle_path {
+	uint64_t size;
+	struct merkle_hash root;
+	struct {
+		uint64_t index;
+		size_t left; /* bytes of the proof from here on */
+		struct merkle_hash hash;
+	} node[MERKLE_LEVELS + 1];
+	size_t n; /* bytes of the proof */
+	uint8_t proof[MERKLE_PROOF_MAX * SHA256_BYTES];
+};
+bool merkle_inclusion_next(struct merkle_path *p, const struct merkle_hash *leaf, uint64_t index,
+	uint64_t size, struct view hashes, const struct merkle_hash *root);
+
 static inline struct view
 merkle_proof_view(const struct merkle_proof *p)
 {
