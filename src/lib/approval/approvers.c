@@ -50,7 +50,7 @@ operation_ok(struct view v)
 	return word_ok(v, false);
 }
 
-/* "uid:" and a number, or "token:" and the beginning of a token. */
+/* "uid:" and a number, or "token:" and the beginning of a token as the engine keeps it: one of another form, or all of it, would be nobody. */
 static bool
 principal_ok(struct view v)
 {
@@ -62,12 +62,12 @@ principal_ok(struct view v)
 	if (view_is(kind, "uid"))
 		return num_u64(v, UINT32_MAX, &uid) == 0;
 	for (size_t i = 0; i < v.n; i++) {
-		uint8_t c = v.p[i], low = c | 0x20;
+		uint8_t c = v.p[i];
 
-		if ((low < 'a' || low > 'z') && (c < '0' || c > '9') && c != '_')
+		if ((c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_')
 			return false;
 	}
-	return view_is(kind, "token") && v.n != 0;
+	return view_is(kind, "token") && v.n >= 4 && v.n <= 16;
 }
 
 /* A list that is not empty, each entry once. */
