@@ -33,7 +33,8 @@ class Log:
         self.origin = origin
         self.known: dict[tuple[int, int], bytes] = {}
         if key is not None:
-            self.private, self.public = key.private, key.public
+            self.private: bytes = key.private
+            self.public: bytes = key.public
         else:
             self.private = openssl("genpkey", "-algorithm", "ed25519")
             self.public = openssl("pkey", "-pubout", "-outform", "DER", data=self.private)[-32:]

@@ -69,7 +69,8 @@ def test_grant_issue(fake: Fake) -> None:
             "cents <= 5000", "--uses", "1", "--ttl", "10m"]
     assert fake.run(*args).stdout.decode() == GRANT + "\n"
     seen = fake.asked("POST", "/v1/grants")
-    assert seen.json() == {"task": TASK, "operation": "refund", "where": ["order.tenant=@tenant", "cents <= 5000"], "uses": 1, "ttl_seconds": 600}
+    assert seen.json() == {"task": TASK, "operation": "refund", "where": ["order.tenant=@tenant", "cents <= 5000"], "uses": 1,
+                           "ttl_seconds": 600}
     assert seen.headers["Content-Type"] == "application/json"
     assert json.loads(fake.run(*args, "--json").stdout) == GRANTED
 

@@ -303,10 +303,11 @@ def test_an_export_is_verified_offline(fake: Fake, tmp_path: Path) -> None:
     evidence(fake)
     lines = exported(fake, path, story(), log)
     assert json.loads(lines[0]) == {"export": "demilune-audit-v1", "task": TASK, "audit_key": log.key, "checkpoint": log.note()}
-    assert [list(json.loads(x))[0] for x in lines[1:4]] == ["grant", "proposal", "execution"]
+    assert [next(iter(json.loads(x))) for x in lines[1:4]] == ["grant", "proposal", "execution"]
     fake.seen.clear()
     out = fake.run("audit", "verify", str(path)).stdout.decode()
-    assert f"{TASK}: 9 records" in out and f"all in the log host.test/audit of 19 records, signed by host.test/audit+{log.hash_of().hex()}" in out
+    assert f"{TASK}: 9 records" in out
+    assert f"all in the log host.test/audit of 19 records, signed by host.test/audit+{log.hash_of().hex()}" in out
     assert "a key that came along" in out
     (tmp_path / "key").write_text(log.key + "\n")
     (tmp_path / "held").write_text(log.note())
@@ -339,11 +340,11 @@ def test_every_change_of_an_export_is_found(fake: Fake, tmp_path: Path) -> None:
     assert b"is not signed by" in verify(fake, path, with_head(audit_key=Log([]).key), 1)
     assert b"is not in the log" in verify(fake, path, with_head(checkpoint=log.note(18)), 1)
     assert verify(fake, path, lines[1:], 1) and verify(fake, path, [lines[0], *lines], 1)
-    other = json.loads(lines[2])
-    other["proposal"]["record"] = base64.b64encode(PROPOSAL + b" ").decode()
-    assert b"do not have its digest" in verify(fake, path, [*lines[:2], json.dumps(other).encode() + b"\n", *lines[3:]], 1)
-    other["proposal"]["digest"] = hashlib.sha256(b"demilune-proposal-v1\0" + PROPOSAL + b" ").hexdigest()
-    assert b"is in no record" in verify(fake, path, [*lines[:2], json.dumps(other).encode() + b"\n", *lines[3:]], 1)
+    changed = json.loads(lines[2])
+    changed["proposal"]["record"] = base64.b64encode(PROPOSAL + b" ").decode()
+    assert b"do not have its digest" in verify(fake, path, [*lines[:2], json.dumps(changed).encode() + b"\n", *lines[3:]], 1)
+    changed["proposal"]["digest"] = hashlib.sha256(b"demilune-proposal-v1\0" + PROPOSAL + b" ").hexdigest()
+    assert b"is in no record" in verify(fake, path, [*lines[:2], json.dumps(changed).encode() + b"\n", *lines[3:]], 1)
     verify(fake, path, lines, 0)
 
 
