@@ -96,6 +96,19 @@ check_contained(struct begin *b, struct err *err)
 	return r < 0 || denial == DENIAL_NONE ? r : deny_for(b, denial, scope);
 }
 
+/* The broker takes so many at a time, and what it refuses is over; so what is too much waits here, where it stays approved. */
+static int
+check_room(struct begin *b, struct err *err)
+{
+	struct engine *e = b->engine;
+
+	if (call_count(e, CALL_EXECUTE, NULL) < LIMIT_EXECUTES &&
+		call_count(e, CALL_EXECUTE, b->p.tenant) < LIMIT_EXECUTES_PER_TENANT)
+		return 0;
+	e->begin_waits = true;
+	return err_set(err, -EBUSY, "as many executions are under way as may be at the same time");
+}
+
 /* A closed task keeps what it proposed before; one of whose sandboxes something still stands sends nothing. */
 static int
 check_task(struct begin *b, struct err *err)
@@ -190,6 +203,8 @@ check(struct begin *b, struct err *err)
 		r = check_operation(b, err);
 	if (r == 0)
 		r = check_grant(b, err);
+	if (r == 0)
+		r = check_room(b, err);
 	return r == 0 ? reserve(b, err) : r;
 }
 
@@ -306,6 +321,7 @@ send_execute(struct begin *b, struct call *c)
 	struct err err;
 
 	c->kind = CALL_EXECUTE;
+	memcpy(c->tenant, b->x.tenant, sizeof(c->tenant));
 	c->bytes = b->op->provider.response_max;
 	c->day = b->x.day;
 	c->wait.done = on_execution_told;
@@ -437,7 +453,8 @@ execution_begin_all(struct engine *e)
 	uint64_t after = 0;
 	struct err err;
 
-	for (;;) {
+	e->begin_waits = false;
+	while (call_count(e, CALL_EXECUTE, NULL) < LIMIT_EXECUTES) {
 		struct id id;
 		int r;
 
@@ -453,4 +470,5 @@ execution_begin_all(struct engine *e)
 		}
 		execution_begin(e, &id, nobody, &principal_engine, view_of(NULL, 0));
 	}
+	e->begin_waits |= call_count(e, CALL_EXECUTE, NULL) >= LIMIT_EXECUTES;
 }

@@ -25,6 +25,16 @@ call_find(struct engine *e, const struct id *execution)
 	return NULL;
 }
 
+unsigned
+call_count(struct engine *e, enum call_kind kind, const char *tenant)
+{
+	unsigned n = 0;
+
+	list_each (c, &e->calls, struct call, link)
+		n += c->kind == kind && (tenant == NULL || strcmp(c->tenant, tenant) == 0);
+	return n;
+}
+
 int
 call_of(struct engine *e, const struct id *execution, const struct id *proposal, struct call **ret,
 	struct err *err)

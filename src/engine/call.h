@@ -22,7 +22,8 @@ struct call {
 	struct link link;
 	struct engine *engine; /* borrowed */
 	struct id execution, proposal;
-	enum call_kind kind; /* of the question that is with the broker; NONE = none is */
+	char tenant[TENANT_BYTES]; /* of CALL_EXECUTE */
+	enum call_kind kind;       /* of the question that is with the broker; NONE = none is */
 	struct broker_wait wait;
 	uint32_t bytes;      /* reserved for it, of CALL_EXECUTE */
 	uint64_t day;        /* budget_day() of it */
@@ -38,6 +39,8 @@ int call_of(struct engine *e, const struct id *execution, const struct id *propo
 	struct call **ret, struct err *err) MUST_CHECK;
 /* NULL when nothing is with the broker and nobody waits. */
 struct call *call_find(struct engine *e, const struct id *execution);
+/* How many of a kind are with the broker; tenant NULL = of all. */
+unsigned call_count(struct engine *e, enum call_kind kind, const char *tenant);
 /* Frees it when it is of no use any more. */
 void call_drop(struct call *c);
 

@@ -18,6 +18,7 @@ struct deciding {
 	struct broker_wait wait;
 	struct engine *engine;
 	struct id proposal;
+	char tenant[TENANT_BYTES]; /* of the proposal */
 	struct reply to;
 	struct principal who;
 	char request_id[REQUEST_ID_BYTES];
@@ -321,15 +322,20 @@ read_decision(struct deciding *d, const struct proposal *p, struct err *err)
 
 /* So that what waits for a broker that is slow stays small. */
 static int
-check_room(const struct engine *e, struct err *err)
+check_room(const struct engine *e, const char *tenant, struct err *err)
 {
-	unsigned n = 0;
+	unsigned n = 0, of_tenant = 0;
 
 	list_each (w, &e->broker.waits, struct broker_wait, link)
-		n += w->expected == MSG_DECISION_IS;
+		if (w->done == decided) {
+			const struct deciding *d = container_of(w, struct deciding, wait);
+
+			n++;
+			of_tenant += strcmp(d->tenant, tenant) == 0;
+		}
 	if (e->stopping)
 		return REFUSE(err, UNAVAILABLE, "the host is stopping; nothing is decided now");
-	if (n >= LIMIT_DECISIONS)
+	if (n >= LIMIT_DECISIONS || of_tenant >= LIMIT_DECISIONS_PER_TENANT)
 		return REFUSE(err, UNAVAILABLE,
 			"as many decisions are being checked as may be at the same time; try again "
 			"in a moment");
@@ -370,16 +376,17 @@ on_proposal_decide(
 
 	proposal_init(&p, e);
 	if (r == 0)
-		r = check_room(e, err);
-	if (r == 0)
 		r = caller_find(e, &m->caller, &d->who, err);
 	if (r == 0)
 		r = proposal_find(&p, &d->who, &m->proposal, err);
+	if (r == 0)
+		r = check_room(e, p.tenant, err);
 	if (r == 0 && p.state == PROPOSAL_STATE_PENDING && memcmp(m->shown, p.digest, 32) != 0)
 		r = REFUSE(err, CONFLICT,
 			"what was shown is not this proposal; look at it again and decide then");
 	if (r < 0)
 		return r;
+	memcpy(d->tenant, p.tenant, sizeof(d->tenant));
 	r = p.state == PROPOSAL_STATE_PENDING ? read_decision(d, &p, &why) : 0;
 	if (r == 0)
 		r = receive(&p, d, &why);

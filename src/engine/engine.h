@@ -72,6 +72,7 @@ struct engine {
 	struct link calls; /* of struct call */
 	ev_timer lookup;   /* of unknown executions */
 	ev_timer again;    /* what could not be recorded is asked again */
+	bool begin_waits;  /* something is approved, and the broker has enough to do */
 };
 
 /* Where an answer goes. An api that was restarted gets no answer to what another one asked. */

@@ -152,14 +152,17 @@ void
 on_lookups(struct ev_loop *loop, ev_timer *w, int events)
 {
 	struct engine *e = container_of(w, struct engine, lookup);
-	struct id ids[16];
+	unsigned busy = call_count(e, CALL_LOOKUP, NULL);
+	struct id ids[LIMIT_LOOKUPS];
 	struct err err = {0};
 	int n, r = 0;
 
 	(void)loop, (void)events;
 	if (!broker_there(e))
 		return; /* armed again by the next one */
-	n = due(e, ids, ARRAY_LEN(ids), &err);
+	if (busy >= LIMIT_LOOKUPS)
+		return; /* armed again by the next answer */
+	n = due(e, ids, LIMIT_LOOKUPS - busy, &err);
 	for (int i = 0; r == 0 && i < n; i++)
 		r = look_up_one(e, &ids[i], &err);
 	if (n < 0 || r < 0)
@@ -296,6 +299,13 @@ reconcile(struct execution *x, const struct principal *p, struct reply to,
 	if (c->kind != CALL_NONE && m->settlement.n != 0)
 		return REFUSE(
 			err, CONFLICT, "the broker is being asked about it; try again in a moment");
+	if (c->kind == CALL_NONE && m->settlement.n == 0 &&
+		call_count(x->engine, CALL_LOOKUP, NULL) >= LIMIT_LOOKUPS) {
+		call_drop(c);
+		return REFUSE(err, UNAVAILABLE,
+			"as many executions are being looked up as may be at the same time; try "
+			"again in a moment");
+	}
 	r = call_wait(c, to, WAITS_EXECUTION, err);
 	if (r < 0) {
 		call_drop(c);

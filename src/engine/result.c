@@ -330,6 +330,17 @@ apply(struct call *c, const struct msg_executed *m, struct err *err)
 
 /* ---- the broker's answer ---- */
 
+/* It has room for what waits to be begun. */
+static void
+begin_next(struct engine *e)
+{
+	if (!e->begin_waits)
+		return;
+	ev_timer_stop(e->loop, &e->again);
+	ev_timer_set(&e->again, 0, 0);
+	ev_timer_start(e->loop, &e->again);
+}
+
 static void
 told(struct call *c, const struct msg_executed *m)
 {
@@ -352,6 +363,7 @@ told(struct call *c, const struct msg_executed *m)
 	}
 	call_answer(c);
 	lookups_arm(e);
+	begin_next(e);
 	call_drop(c);
 }
 

@@ -357,7 +357,7 @@ test_only_so_many_decisions_wait(void **state)
 	struct acts *a = *state;
 	struct id id = acts_pending(a, "48221", 4200);
 
-	for (int i = 0; i < 16; i++) {
+	for (int i = 0; i < 8; i++) {
 		acts_decide(a, &id, "anna", true);
 		(void)acts_decision(a);
 	}

@@ -456,6 +456,89 @@ test_list(void **state)
 	play_refused(p, ERROR_NOT_FOUND);
 }
 
+/* ---- one tenant does not stop the others ---- */
+
+enum { FLOOD = 16 }; /* LIMIT_EXECUTES_PER_TENANT */
+
+static void
+task_of(struct play *p, struct carry *a, const char *tenant)
+{
+	*a = (struct carry){0};
+	buf_init(&a->approvals, 65536);
+	a->task = play_task(p, tenant);
+	carry_grant(p, a, "reply", 50);
+}
+
+/* A proposal of the task of `of`, approved; nobody of the test reads further. */
+static void
+approved_one(struct play *p, struct carry *a, const struct carry *of, unsigned n)
+{
+	*a = (struct carry){.task = of->task, .grant = of->grant};
+	buf_init(&a->approvals, 65536);
+	carry_reply(p, a, n);
+	carry_approve(p, a, "anna");
+}
+
+/*
+ * The broker takes a bounded number of things, and what it refuses is over. So one tenant whose provider does not answer has its
+ * share and no more: what else it approved waits, another tenant's is sent, and each end begins the next.
+ */
+static void
+test_slow_executions_of_one_tenant(void **state)
+{
+	BEGIN(p, a);
+	static struct carry many[FLOOD + 1];
+	struct carry other, first;
+
+	for (unsigned i = 0; i < FLOOD; i++) {
+		approved_one(p, &many[i], &a, i);
+		carry_execute(p, &many[i]);
+	}
+	approved_one(p, &many[FLOOD], &a, FLOOD);
+	carry_decided(p, &many[FLOOD], PROPOSAL_STATE_APPROVED); /* the answer: it waits */
+	play_want_silence(p, p->broker, 100);
+
+	task_of(p, &other, "other");
+	approved_one(p, &first, &other, 1);
+	carry_execute(p, &first);
+	carry_executed(p, &first, ATTEMPT_SUCCEEDED);
+	carry_decided(p, &first, PROPOSAL_STATE_SUCCEEDED);
+
+	carry_executed(p, &many[0], ATTEMPT_SUCCEEDED);
+	carry_decided(p, &many[0], PROPOSAL_STATE_SUCCEEDED);
+	carry_execute(p, &many[FLOOD]);
+	carry_executed(p, &many[FLOOD], ATTEMPT_SUCCEEDED);
+	for (unsigned i = 1; i < FLOOD; i++) {
+		carry_executed(p, &many[i], ATTEMPT_SUCCEEDED);
+		carry_decided(p, &many[i], PROPOSAL_STATE_SUCCEEDED);
+	}
+	assert_int_equal(carry_state(p, &many[FLOOD]), PROPOSAL_STATE_SUCCEEDED);
+	for (unsigned i = 0; i <= FLOOD; i++)
+		carry_done(&many[i]);
+	carry_done(&first);
+	carry_done(&other);
+}
+
+/* A tenant whose decisions fill the broker's ear leaves room for those of others. */
+static void
+test_decisions_of_one_tenant(void **state)
+{
+	BEGIN(p, a);
+	struct carry other;
+
+	carry_reply(p, &a, 1);
+	for (int i = 0; i < 8; i++)
+		carry_ask(p, &a, "anna", clock_real_ms() + 60000);
+	task_of(p, &other, "other");
+	carry_reply(p, &other, 1);
+	carry_ask(p, &other, "bert", clock_real_ms() + 60000);
+	carry_yes(p, "bert");
+	carry_execute(p, &other);
+	carry_executed(p, &other, ATTEMPT_SUCCEEDED);
+	carry_decided(p, &other, PROPOSAL_STATE_SUCCEEDED);
+	carry_done(&other);
+}
+
 int
 main(void)
 {
@@ -464,6 +547,8 @@ main(void)
 		TEST(once),
 		TEST(denied),
 		TEST(page_behind_a_strange_one),
+		TEST(slow_executions_of_one_tenant),
+		TEST(decisions_of_one_tenant),
 		TEST(refused),
 		TEST(incident),
 		TEST(D3_two_hundred_decisions_one_execute),
