@@ -40,8 +40,8 @@ execution_of(struct proposal *p, struct id *ret, struct err *err)
 	return r < 0 ? r : 0;
 }
 
-int
-proposal_answer(struct proposal *p, struct reply to, bool duplicate, struct err *err)
+static int
+answer(struct proposal *p, struct reply to, bool duplicate, size_t *ret_bytes, struct err *err)
 {
 	struct msg_proposal_row row = {.proposal = p->id,
 		.task = p->task,
@@ -69,7 +69,16 @@ proposal_answer(struct proposal *p, struct reply to, bool duplicate, struct err 
 		return r;
 	row.decisions = buf_view(&b);
 	REPLY(p->engine, to, PROPOSAL_ROW, proposal_row, row);
+	*ret_bytes = sizeof(row) + p->record.n + p->note.n + b.n;
 	return 0;
+}
+
+int
+proposal_answer(struct proposal *p, struct reply to, bool duplicate, struct err *err)
+{
+	size_t bytes;
+
+	return answer(p, to, duplicate, &bytes, err);
 }
 
 int
@@ -139,7 +148,7 @@ on_proposal_list(
 	uint64_t limit = m->limit == 0 || m->limit > LIMIT_PAGE_ROWS ? LIMIT_PAGE_ROWS : m->limit,
 		 before = INT64_MAX, n = 0;
 	struct id task = {0};
-	size_t bytes = 0;
+	size_t bytes = 0, more = 0;
 	auto_proposal struct proposal p;
 	struct principal who;
 	int r;
@@ -158,10 +167,10 @@ on_proposal_list(
 		col_id(&q, &id);
 		r = proposal_load(&p, &id, err);
 		if (r == 0)
-			r = proposal_answer(&p, to, false, err);
+			r = answer(&p, to, false, &more, err);
 		if (r < 0)
 			return r;
-		bytes += 1024 + p.record.n + p.note.n;
+		bytes += more;
 	}
 	if (r >= 0)
 		REPLY(e, to, END, end, {.more = r > 0});

@@ -7,6 +7,7 @@
 
 #include <poll.h>
 #include <setjmp.h>
+#include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -456,6 +457,54 @@ test_list(void **state)
 	play_refused(p, ERROR_NOT_FOUND);
 }
 
+/* ---- pages ---- */
+
+/* Five decisions as long as they may be, of every proposal there is. */
+static void
+decide_all(struct play *p)
+{
+	char path[128];
+	sqlite3 *db;
+
+	(void)snprintf(path, sizeof(path), "%s/engine/engine.db", p->dir);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	(void)sqlite3_busy_timeout(db, 5000);
+	if (sqlite3_exec(db,
+		    "INSERT INTO decision (proposal, approver, key, approve, decision, signature, "
+		    "seen_ms) "
+		    "SELECT id, 'p' || v, 'k', 1, zeroblob(4096), zeroblob(4096), 1 FROM proposal, "
+		    "(SELECT 1 AS v UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5)",
+		    NULL, NULL, NULL) != SQLITE_OK)
+		fail_msg("%s", sqlite3_errmsg(db));
+	(void)sqlite3_close(db);
+}
+
+/* What people signed is the larger part of a row: a page counts it, so that no list is more than the api's queue may hold. */
+static void
+test_page_counts_decisions(void **state)
+{
+	BEGIN(p, a);
+	size_t bytes = 0;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < 32; i++) {
+		if (i % 16 == 0) {
+			carry_start_task(p, &a);
+			carry_grant(p, &a, "reply", 50);
+		}
+		carry_reply(p, &a, i);
+	}
+	decide_all(p);
+	ASK(p, PROPOSAL_LIST, proposal_list, {.caller = as_root});
+	for (play_want_any(p, p->api); p->in.type == MSG_PROPOSAL_ROW;
+		play_want_any(p, p->api), n++)
+		bytes += p->in.body.n;
+	assert_int_equal(p->in.type, MSG_END);
+	assert_int_equal(p->in.body.p[0], 1); /* more */
+	assert_true(bytes > 1048576 - 65536 && bytes < 1048576 + 65536);
+	assert_true(n > 20 && n < 32);
+}
+
 /* ---- one tenant does not stop the others ---- */
 
 enum { FLOOD = 16 }; /* LIMIT_EXECUTES_PER_TENANT */
@@ -547,6 +596,7 @@ main(void)
 		TEST(once),
 		TEST(denied),
 		TEST(page_behind_a_strange_one),
+		TEST(page_counts_decisions),
 		TEST(slow_executions_of_one_tenant),
 		TEST(decisions_of_one_tenant),
 		TEST(refused),
