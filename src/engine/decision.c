@@ -386,7 +386,7 @@ on_proposal_decide(
 			"what was shown is not this proposal; look at it again and decide then");
 	if (r < 0)
 		return r;
-	memcpy(d->tenant, p.tenant, sizeof(d->tenant));
+	(void)snprintf(d->tenant, sizeof(d->tenant), "%s", p.tenant);
 	r = p.state == PROPOSAL_STATE_PENDING ? read_decision(d, &p, &why) : 0;
 	if (r == 0)
 		r = receive(&p, d, &why);

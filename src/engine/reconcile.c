@@ -12,6 +12,8 @@
 
 #include <errno.h>
 
+enum { DUE_MAX = 16 };
+
 /* ---- when ---- */
 
 uint64_t
@@ -153,7 +155,8 @@ on_lookups(struct ev_loop *loop, ev_timer *w, int events)
 {
 	struct engine *e = container_of(w, struct engine, lookup);
 	unsigned busy = call_count(e, CALL_LOOKUP, NULL);
-	struct id ids[LIMIT_LOOKUPS];
+	struct id ids[DUE_MAX];
+	size_t room;
 	struct err err = {0};
 	int n, r = 0;
 
@@ -162,7 +165,8 @@ on_lookups(struct ev_loop *loop, ev_timer *w, int events)
 		return; /* armed again by the next one */
 	if (busy >= LIMIT_LOOKUPS)
 		return; /* armed again by the next answer */
-	n = due(e, ids, LIMIT_LOOKUPS - busy, &err);
+	room = LIMIT_LOOKUPS - busy;
+	n = due(e, ids, room < DUE_MAX ? room : DUE_MAX, &err);
 	for (int i = 0; r == 0 && i < n; i++)
 		r = look_up_one(e, &ids[i], &err);
 	if (n < 0 || r < 0)

@@ -468,7 +468,6 @@ decide_all(struct play *p)
 
 	(void)snprintf(path, sizeof(path), "%s/engine/engine.db", p->dir);
 	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-	(void)sqlite3_busy_timeout(db, 5000);
 	if (sqlite3_exec(db,
 		    "INSERT INTO decision (proposal, approver, key, approve, decision, signature, "
 		    "seen_ms) "
@@ -494,7 +493,9 @@ test_page_counts_decisions(void **state)
 		}
 		carry_reply(p, &a, i);
 	}
+	play_kill(p);
 	decide_all(p);
+	play_start(p);
 	ASK(p, PROPOSAL_LIST, proposal_list, {.caller = as_root});
 	for (play_want_any(p, p->api); p->in.type == MSG_PROPOSAL_ROW;
 		play_want_any(p, p->api), n++)
