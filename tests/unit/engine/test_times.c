@@ -113,7 +113,8 @@ setup(void **state)
 	assert_non_null(mkdtemp(dir));
 	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(fchdir(dir_fd), 0);
-	e = (struct engine){.loop = loop_new(), .ready = true};
+	e = (struct engine){
+		.loop = loop_new(), .ready = true, .locals = {{.open = true, .known = true}}};
 	list_init(&e.broker.waits);
 	ev_timer_init(&e.actions, on_timer, 0, 1);
 	e.store = store_open(e.loop, dir_fd, &err);
