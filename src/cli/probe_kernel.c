@@ -31,17 +31,9 @@ probe_caps(struct cli *cli, char detail[static PROBE_TEXT])
 		int cap;
 		const char *name;
 	} caps[] = {
-		{CAP_CHOWN, "chown"},
-		{CAP_DAC_OVERRIDE, "dac_override"},
-		{CAP_FOWNER, "fowner"},
-		{CAP_KILL, "kill"},
-		{CAP_MKNOD, "mknod"},
-		{CAP_NET_ADMIN, "net_admin"},
-		{CAP_SETGID, "setgid"},
-		{CAP_SETPCAP, "setpcap"},
-		{CAP_SETUID, "setuid"},
-		{CAP_SYS_ADMIN, "sys_admin"},
-		{CAP_SYS_PTRACE, "sys_ptrace"},
+#define KEEP(name, why) {CAP_##name, "CAP_" #name},
+#include "proto/caps.def"
+#undef KEEP
 	};
 
 	(void)cli;

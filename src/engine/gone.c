@@ -10,15 +10,9 @@
 #include "engine/task.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/ipc/teardown.h"
 
 #include <errno.h>
-
-static bool
-proof_is_zero(const struct proof *p)
-{
-	return p->processes == 0 && p->cgroups == 0 && p->mounts == 0 && p->namespaces == 0 &&
-	       p->journal == 0;
-}
 
 /* ---- asked for ---- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The supervisor's own rights; see confine.h and caps.def. Called by main.c when everything is set up. */
+/* The supervisor's own rights; see confine.h and proto/caps.def. Called by main.c when everything is set up. */
 #include "supervisor/confine.h"
 
 #include "lib/jail/jail.h"
@@ -11,7 +11,7 @@
 
 static const uint64_t keep = 0
 #define KEEP(name, why) | 1ULL << CAP_##name
-#include "supervisor/caps.def"
+#include "proto/caps.def"
 #undef KEEP
 	;
 

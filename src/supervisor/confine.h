@@ -4,5 +4,5 @@
 
 #include "lib/base/err.h"
 
-/* Keeps the capabilities of caps.def, drops all others for good, here and for every child, and proves it. */
+/* Keeps the capabilities of proto/caps.def, drops all others for good, here and for every child, and proves it. */
 int confine(struct err *err) MUST_CHECK;

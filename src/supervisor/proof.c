@@ -31,10 +31,3 @@ proof_take(struct sandbox *sb, unsigned groups_left, struct proof *ret)
 		.namespaces = count(marks_namespaces_left(&sb->marks)),
 	};
 }
-
-bool
-proof_is_zero(const struct proof *p)
-{
-	return p->processes == 0 && p->cgroups == 0 && p->mounts == 0 && p->namespaces == 0 &&
-	       p->journal == 0;
-}

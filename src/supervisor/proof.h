@@ -9,4 +9,3 @@
 
 /* All but `journal` and `teardown_us`. */
 void proof_take(struct sandbox *sb, unsigned groups_left, struct proof *ret);
-bool proof_is_zero(const struct proof *p);

@@ -7,6 +7,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
+#include "lib/ipc/teardown.h"
 #include "lib/loop/loop.h"
 #include "supervisor/limits.h"
 #include "supervisor/proof.h"
