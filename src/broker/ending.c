@@ -49,7 +49,7 @@ ending_init(struct broker *b)
 bool
 ending(const struct broker *b)
 {
-	return ev_is_active(&b->end);
+	return ev_is_active((uintptr_t)&b->end);
 }
 
 void

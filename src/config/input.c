@@ -110,7 +110,8 @@ list(int fd, struct inputs *in, const struct operations_sink *sink, struct err *
 			tell(in, sink, "", "the directory has more than 64 files of operations");
 			break;
 		}
-		(void)snprintf(in->file[in->n].name, INPUT_NAME_BYTES, "%s", e->d_name);
+		(void)snprintf(in->file[in->n].name, INPUT_NAME_BYTES, "%.*s", INPUT_NAME_BYTES - 1,
+			e->d_name);
 		in->file[in->n++].fd = -1;
 	}
 	(void)closedir(dir);

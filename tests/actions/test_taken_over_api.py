@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The api is taken over: its edge to the engine is ours, and we say what we like to the real engine, with the real broker and the provider's own
-ledger behind it. It knows all tokens that pass through it and every decision that people sent; it has no key of a person. Nothing may be sent."""
+"""The api is taken over: its edge to the engine is ours, and we say what we like to the real engine, with the real broker and
+the provider's own ledger behind it. It knows all tokens that pass through it and every decision that people sent; it has no key
+of a person. Nothing may be sent."""
 
 from __future__ import annotations
 

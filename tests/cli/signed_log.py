@@ -32,9 +32,10 @@ class Log:
         self.leaves = [hashlib.sha256(b"\0" + d).digest() for d in digests]
         self.origin = origin
         self.known: dict[tuple[int, int], bytes] = {}
+        self.private: bytes
+        self.public: bytes
         if key is not None:
-            self.private: bytes = key.private
-            self.public: bytes = key.public
+            self.private, self.public = key.private, key.public
         else:
             self.private = openssl("genpkey", "-algorithm", "ed25519")
             self.public = openssl("pkey", "-pubout", "-outform", "DER", data=self.private)[-32:]

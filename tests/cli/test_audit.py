@@ -340,7 +340,7 @@ def test_every_change_of_an_export_is_found(fake: Fake, tmp_path: Path) -> None:
     assert b"is not signed by" in verify(fake, path, with_head(audit_key=Log([]).key), 1)
     assert b"is not in the log" in verify(fake, path, with_head(checkpoint=log.note(18)), 1)
     assert verify(fake, path, lines[1:], 1) and verify(fake, path, [lines[0], *lines], 1)
-    changed = json.loads(lines[2])
+    changed: dict[str, Any] = json.loads(lines[2])
     changed["proposal"]["record"] = base64.b64encode(PROPOSAL + b" ").decode()
     assert b"do not have its digest" in verify(fake, path, [*lines[:2], json.dumps(changed).encode() + b"\n", *lines[3:]], 1)
     changed["proposal"]["digest"] = hashlib.sha256(b"demilune-proposal-v1\0" + PROPOSAL + b" ").hexdigest()

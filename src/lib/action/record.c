@@ -422,7 +422,7 @@ static int
 object_take(const struct row *rows, size_t n, const char *what, struct view bytes, struct buf *room,
 	uint8_t *to, struct err *err)
 {
-	struct form_row form[ROWS_MAX];
+	struct form_row form[ROWS_MAX] = {0};
 	struct form_value v[ROWS_MAX];
 	int e;
 

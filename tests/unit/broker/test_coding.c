@@ -37,7 +37,7 @@ vault_with(const char *const *secrets, size_t n)
 
 	assert_int_equal(vault_new(&v, &err), 0);
 	for (size_t i = 0; i < n; i++) {
-		char name[8];
+		char name[24];
 		int fd = file_of(secrets[i], strlen(secrets[i]));
 
 		(void)snprintf(name, sizeof(name), "s%zu", i);
