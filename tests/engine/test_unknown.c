@@ -270,6 +270,33 @@ test_F6_settled_and_not_recorded(void **state)
 
 /* G12: it was spent, and the ledger does not have it any more: that is no proof that it was not sent, but an incident. */
 static void
+test_G12_the_ledger_forgot_what_was_spent(void **state)
+{
+	BEGIN(p, a);
+
+	/* Spent, and the broker died before it knew of a byte: that it was spent is enough. */
+	carry_dispatch(p, &a, 1);
+	SAY_TAG(p->broker, a.execute_tag, EXECUTED, executed, -1,
+		{.execution = a.execution,
+			.attempt = ATTEMPT_UNKNOWN,
+			.spent_ms = clock_real_ms(),
+			.text = view_str("it is not known"),
+			.receipt = view_str("{}")});
+	carry_decided(p, &a, PROPOSAL_STATE_UNKNOWN);
+	ask(p, &a);
+	looked_up(p, &a);
+	SAY_TAG(p->broker, p->in.tag, BROKER_REFUSED, broker_refused, -1,
+		{.denial = DENIAL_STATE,
+			.text = view_str("the ledger does not have this execution")});
+	WANT(p, p->broker, EXECUTION_ASK, execution_ask, m);
+	a.execute_tag = p->in.tag;
+	carry_executed(p, &a, ATTEMPT_UNSEEN);
+	ANSWER(p, EXECUTION_ROW, execution_row, row);
+	assert_int_equal(row.state, EXECUTION_STATE_UNKNOWN);
+	assert_true(row.incident);
+}
+
+static void
 test_G12_the_ledger_forgot(void **state)
 {
 	BEGIN(p, a);
@@ -510,6 +537,7 @@ main(void)
 		TEST(F6_settled),
 		TEST(F6_settled_and_not_recorded),
 		TEST(G12_the_ledger_forgot),
+		TEST(G12_the_ledger_forgot_what_was_spent),
 		TEST(money),
 		TEST(F8_revoked_after_dispatch),
 		TEST(F8_revoked_in_time),
