@@ -104,6 +104,8 @@ on_grant_list(struct request *req, struct err *err)
 		return refuse(err, BAD_REQUEST, "?task= is needed: grants belong to a task");
 	if (m.task.n > TASK_NAME_BYTES_MAX)
 		return refuse(err, NOT_FOUND, "no such task: its name is too long");
+	if (action_page(req, ID_GRANT, &m.after, &m.limit, err) < 0)
+		return err->code;
 	row_page_begin(req);
 	return REQUEST_ASK(req, on_grants, err, GRANT_LIST, grant_list, m);
 }

@@ -278,9 +278,29 @@ on_grant_issue(struct engine *e, struct reply to, const struct msg_grant_issue *
 	return 0;
 }
 
+/* A page goes on behind a grant of the same task. */
+static int
+page_before(struct engine *e, const struct id *task, const struct id *after, uint64_t *ret,
+	struct err *err)
+{
+	auto_grant struct grant g;
+	int r;
+
+	if (id_is_zero(after))
+		return 0;
+	grant_init(&g, e);
+	r = grant_load(&g, after, err);
+	if (r == -ENOENT || (r == 0 && !id_eq(&g.task, task)))
+		return REFUSE(err, NOT_FOUND, "no such grant");
+	*ret = g.seq;
+	return r;
+}
+
 int
 on_grant_list(struct engine *e, struct reply to, const struct msg_grant_list *m, struct err *err)
 {
+	uint64_t limit = m->limit == 0 || m->limit > LIMIT_PAGE_ROWS ? LIMIT_PAGE_ROWS : m->limit,
+		 before = INT64_MAX, n = 0;
 	auto_grant struct grant g;
 	auto_task struct task t;
 	struct principal p;
@@ -291,18 +311,21 @@ on_grant_list(struct engine *e, struct reply to, const struct msg_grant_list *m,
 	r = caller_find(e, &m->caller, &p, err);
 	if (r == 0)
 		r = task_find_name(&t, &p, m->task, err);
+	if (r == 0)
+		r = page_before(e, &t.id, &m->after, &before, err);
 	if (r < 0)
 		return r;
 	auto_query struct query q = query_of(e->store, Q_GRANT_PAGE);
 	arg_id(&q, &t.id);
-	arg_u64(&q, LIMIT_PAGE_ROWS);
-	for (r = query_next(&q, err); r > 0; r = query_next(&q, err)) {
+	arg_u64(&q, before);
+	arg_u64(&q, limit + 1);
+	for (r = query_next(&q, err); r > 0 && n < limit; r = query_next(&q, err), n++) {
 		r = read_row(&g, &q, err);
 		if (r < 0)
 			return r;
 		grant_answer(&g, to);
 	}
-	if (r == 0)
-		REPLY(e, to, END, end, {0});
-	return r;
+	if (r >= 0)
+		REPLY(e, to, END, end, {.more = r > 0});
+	return r < 0 ? r : 0;
 }

@@ -459,23 +459,84 @@ test_list(void **state)
 
 /* ---- pages ---- */
 
-/* Five decisions as long as they may be, of every proposal there is. */
+/* While the engine is not there. */
 static void
-decide_all(struct play *p)
+change(struct play *p, const char *sql)
 {
 	char path[128];
 	sqlite3 *db;
 
 	(void)snprintf(path, sizeof(path), "%s/engine/engine.db", p->dir);
 	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-	if (sqlite3_exec(db,
-		    "INSERT INTO decision (proposal, approver, key, approve, decision, signature, "
-		    "seen_ms) "
-		    "SELECT id, 'p' || v, 'k', 1, zeroblob(4096), zeroblob(4096), 1 FROM proposal, "
-		    "(SELECT 1 AS v UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5)",
-		    NULL, NULL, NULL) != SQLITE_OK)
+	if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
 		fail_msg("%s", sqlite3_errmsg(db));
 	(void)sqlite3_close(db);
+}
+
+/* What was begun has used its grant, however it ended: else a provider that refuses is asked without end. */
+static void
+test_failed_keeps_its_use(void **state)
+{
+	BEGIN(p, a);
+	char text[ID_TEXT];
+
+	carry_dispatch(p, &a, 1);
+	carry_executed(p, &a, ATTEMPT_FAILED);
+	carry_decided(p, &a, PROPOSAL_STATE_FAILED);
+	id_text(&a.task, ID_TASK, text);
+	ASK(p, GRANT_LIST, grant_list, {.caller = as_root, .task = view_str(text)});
+	ANSWER(p, GRANT_ROW, grant_row, row);
+	assert_int_equal(row.used, 1);
+	ANSWER(p, END, end, end);
+}
+
+/* A page of grants: counted, and the last of it. */
+static struct id
+grants(struct play *p, unsigned *n, bool more)
+{
+	struct msg_grant_row row = {0};
+
+	for (play_want_any(p, p->api); p->in.type == MSG_GRANT_ROW; play_want_any(p, p->api)) {
+		play_decoded(msg_grant_row_get(p->in.body, &row, &(struct err){0}), "GRANT_ROW");
+		(*n)++;
+	}
+	assert_int_equal(p->in.type, MSG_END);
+	assert_int_equal(p->in.body.p[0], more);
+	return row.grant;
+}
+
+/* What still gives something is not hidden behind grants that were issued after it and are over: the list goes on. */
+static void
+test_grants_in_pages(void **state)
+{
+	BEGIN(p, a);
+	char text[ID_TEXT];
+	struct id last;
+	unsigned n = 0;
+
+	play_kill(p);
+	change(p, "WITH RECURSIVE n (v) AS (SELECT 1 UNION SELECT v + 1 FROM n WHERE v < 250) "
+		  "INSERT INTO grant_ (id, task, tenant, operation, version, document, where_, "
+		  "uses, created_ms, "
+		  "expires_ms, revoked_ms, issuer) SELECT randomblob(10), task, tenant, operation, "
+		  "version, "
+		  "document, where_, uses, created_ms, expires_ms, 1, issuer FROM grant_, n");
+	play_start(p);
+	id_text(&a.task, ID_TASK, text);
+	ASK(p, GRANT_LIST, grant_list, {.caller = as_root, .task = view_str(text)});
+	last = grants(p, &n, true);
+	assert_int_equal(n, 200);
+	ASK(p, GRANT_LIST, grant_list, {.caller = as_root, .task = view_str(text), .after = last});
+	last = grants(p, &n, false);
+	assert_int_equal(n, 251);
+	assert_true(id_eq(&last, &a.grant));
+	ASK(p, GRANT_LIST, grant_list, {.caller = as_root, .task = view_str(text), .after = last});
+	(void)grants(p, &n, false);
+	assert_int_equal(n, 251);
+	carry_start_task(p, &a); /* of another task it is not a place to go on */
+	id_text(&a.task, ID_TASK, text);
+	ASK(p, GRANT_LIST, grant_list, {.caller = as_root, .task = view_str(text), .after = last});
+	play_refused(p, ERROR_NOT_FOUND);
 }
 
 /* What people signed is the larger part of a row: a page counts it, so that no list is more than the api's queue may hold. */
@@ -494,7 +555,11 @@ test_page_counts_decisions(void **state)
 		carry_reply(p, &a, i);
 	}
 	play_kill(p);
-	decide_all(p);
+	/* Five decisions as long as they may be, of every one. */
+	change(p, "INSERT INTO decision (proposal, approver, key, approve, decision, signature, "
+		  "seen_ms) "
+		  "SELECT id, 'p' || v, 'k', 1, zeroblob(4096), zeroblob(4096), 1 FROM proposal, "
+		  "(SELECT 1 AS v UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5)");
 	play_start(p);
 	ASK(p, PROPOSAL_LIST, proposal_list, {.caller = as_root});
 	for (play_want_any(p, p->api); p->in.type == MSG_PROPOSAL_ROW;
@@ -598,6 +663,8 @@ main(void)
 		TEST(denied),
 		TEST(page_behind_a_strange_one),
 		TEST(page_counts_decisions),
+		TEST(failed_keeps_its_use),
+		TEST(grants_in_pages),
 		TEST(slow_executions_of_one_tenant),
 		TEST(decisions_of_one_tenant),
 		TEST(refused),

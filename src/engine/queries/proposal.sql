@@ -20,9 +20,9 @@ SELECT count(*) FROM grant_ WHERE task = ? AND operation = ? AND document <> ? A
 -- GRANT_COUNT: of a task that are not over
 SELECT count(*) FROM grant_ WHERE task = ? AND revoked_ms = 0 AND used < uses AND expires_ms > ?;
 
--- GRANT_PAGE: of a task, newest first
+-- GRANT_PAGE: of a task, newest first, older than a number
 SELECT seq, id, task, tenant, operation, version, where_, uses, used, created_ms, expires_ms, revoked_ms, issuer
-FROM grant_ WHERE task = ? ORDER BY seq DESC LIMIT ?;
+FROM grant_ WHERE task = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT ?3;
 
 -- GRANT_USE: once more
 UPDATE grant_ SET used = used + 1 WHERE id = ?;
