@@ -409,6 +409,36 @@ test_release(void **state)
 	(void)close(relay);
 }
 
+/* Two at once: the first lifts it; the second, whatever the broker says of it, finds nothing to lift and makes no record. */
+static void
+test_two_releases_at_once(void **state)
+{
+	BEGIN(p, a);
+	char scope[64];
+	uint64_t tag[2];
+
+	scope_of(&a, scope);
+	ASK(p, CONTAIN, contain,
+		{.caller = as_root, .scope = view_str(scope), .reason = view_str("r")});
+	WANT(p, p->broker, BROKER_CONTAIN, broker_contain, told);
+	SAY_TAG(p->broker, p->in.tag, BROKER_DONE, broker_done, -1, {0});
+	ANSWER(p, CONTAINMENT_ROW, containment_row, contained);
+	ANSWER(p, END, end, end);
+	for (int i = 0; i < 2; i++) {
+		release(p, scope);
+		WANT(p, p->broker, RELEASE_ASK, release_ask, m);
+		tag[i] = p->in.tag;
+	}
+	for (int i = 0; i < 2; i++)
+		SAY_TAG(p->broker, tag[i], DECISION_IS, decision_is, -1,
+			{.approver = view_str("anna"), .key = view_str("SHA256:key")});
+	WANT(p, p->api, CONTAINMENT_ROW, containment_row, row);
+	assert_int_not_equal(row.released_ms, 0);
+	play_refused(p, ERROR_CONFLICT);
+	(void)play_audit(p, &a.task);
+	assert_int_equal(play_events(p, "release"), 1);
+}
+
 /* The release says which scope; one for another scope opens nothing. */
 static void
 test_release_of_another(void **state)
@@ -626,6 +656,7 @@ main(void)
 		TEST(H7_restart),
 		TEST(killed_within),
 		TEST(release),
+		TEST(two_releases_at_once),
 		TEST(release_of_another),
 		TEST(H1_store_restored),
 		TEST(H1_approved_expires),
