@@ -15,15 +15,16 @@ help_all(FILE *out)
 
 	(void)fprintf(out, "demilune VERB [OPTION...] [ARGUMENT...]\n\n");
 	for (size_t i = 0; i < n; i++)
-		(void)fprintf(out, "  %-12s%-9s%s\n", verbs[i].verb, verbs[i].sub, verbs[i].what);
+		(void)fprintf(out, "  %-12s%-11s%s\n", verbs[i].verb, verbs[i].sub, verbs[i].what);
 	(void)fprintf(out, "\nSee demilune help VERB, and demilune(1).\n");
 }
 
 void
 help_verb(const struct verb *v, FILE *out)
 {
-	(void)fprintf(out, "demilune %s%s%s [OPTION...] %s\n    %s\n\n", v->verb,
-		v->sub[0] != '\0' ? " " : "", v->sub, v->arguments, v->what);
+	(void)fprintf(out, "demilune %s%s%s [OPTION...]%s%s\n    %s\n\n", v->verb,
+		v->sub[0] != '\0' ? " " : "", v->sub, v->arguments[0] != '\0' ? " " : "",
+		v->arguments, v->what);
 	for (unsigned i = 0; i < OPTIONS; i++) {
 		const struct option_row *o = args_option((enum option)i);
 		char left[64];

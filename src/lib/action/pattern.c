@@ -57,8 +57,9 @@ char_take(struct view *in, bool in_class, uint32_t *ret, struct err *err)
 		return err_set(err, -EINVAL, "a pattern has no control characters");
 	if (in_class ? c == '[' || c == '^' || c == '-' : special(c) && c != '-')
 		return err_set(err, -EINVAL,
-			"\"%c\" in a pattern stands for itself only as \"\\%c\"; there are no "
-			"groups, alternatives, anchors or negations",
+			"\"%c\" in a pattern stands for itself only as \\%c, the pattern in '...'; "
+			"there "
+			"are no groups, alternatives, anchors or negations",
 			(int)c, (int)c);
 	*ret = c;
 	return 0;
