@@ -174,6 +174,15 @@ refuse_send(struct request *req, unsigned status, uint32_t retry_after_ms)
 	answer_with(req, status, type_json, buf_view(&req->text), more, n);
 }
 
+/* A check that could not be made is mended or waited for. */
+static bool
+is_rule(enum denial denial)
+{
+	return denial != DENIAL_APPROVERS_UNREADABLE && denial != DENIAL_SECRET_MISSING &&
+	       denial != DENIAL_VERIFY_UNAVAILABLE && denial != DENIAL_BROKER_UNAVAILABLE &&
+	       denial != DENIAL_AUDIT_UNAVAILABLE;
+}
+
 /* The three members that every refusal has, and the check that failed; a denial also says that another way is no way. */
 static void
 refuse_members(struct request *req, unsigned status, const char *code, enum denial denial,
@@ -183,7 +192,7 @@ refuse_members(struct request *req, unsigned status, const char *code, enum deni
 
 	buf_init(&sentence, 1024);
 	buf_add_view(&sentence, text.n > 0 ? text : view_str("refused"));
-	if (status == 403)
+	if (status == 403 && is_rule(denial))
 		buf_add_str(&sentence, "; that is a rule here and no fault, so asking in another "
 				       "way is refused too");
 	json_out_key_str(&req->out, "error", buf_view(&sentence));

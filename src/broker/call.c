@@ -54,8 +54,8 @@ call_new(
 	if (provider->credential_secret.n != 0 &&
 		vault_find(b->vault, provider->credential_secret) == NULL) {
 		(void)err_set(err, -ENOENT,
-			"the secret %.*s is not there, or not usable: the supervisor's log says "
-			"why",
+			"the secret %.*s is not in actions.secrets, or not usable, which the "
+			"daemon's log says",
 			VIEW_ARGS(provider->credential_secret));
 		return NULL;
 	}

@@ -33,8 +33,8 @@ reading_secrets(const struct broker *b, const struct operation *op, struct err *
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (names[i].n != 0 && vault_find(b->vault, names[i]) == NULL)
 			return err_set(err, -ENOENT,
-				"the secret %.*s is not there, or not usable: the supervisor's log "
-				"says why",
+				"the secret %.*s is not in actions.secrets, or not usable, which "
+				"the daemon's log says",
 				VIEW_ARGS(names[i]));
 	return 0;
 }

@@ -46,8 +46,10 @@ get_operation(struct cli *cli, struct proposal *p, struct err *err)
 	if (r < 0)
 		return err_context(err, "the operation of the proposal");
 	if (memcmp(p->op.schema, p->record.schema, SHA256_BYTES) != 0)
-		return contradicts(
-			err, "its operation is not the one that the proposal was made with");
+		return err_set(err, -EBADMSG,
+			"the operation %.*s changed and is not the one that the proposal was made "
+			"with: it can neither be shown nor signed any more; propose it again",
+			VIEW_ARGS(p->record.action));
 	return 0;
 }
 
@@ -185,6 +187,8 @@ proposal_print_state(const json_t *answer, FILE *out)
 			out, "denial: %s, %s\n", denial_text(denial), denial_sentence(denial));
 	print_escaped("says", answer_text(answer, "text"), out);
 	print_escaped("execution", answer_text(answer, "execution"), out);
+	if (view_is(answer_text(answer, "state"), "unknown"))
+		(void)fprintf(out, "next: demilune reconcile EXECUTION asks the provider\n");
 }
 
 void

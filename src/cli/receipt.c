@@ -146,6 +146,9 @@ verb_audit_export(struct cli *cli, struct err *err)
 		int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0600);
 
 		r.out = fd < 0 ? NULL : fdopen(fd, "w");
+		if (r.out == NULL && errno == EEXIST)
+			return err_set(err, -EEXIST,
+				"%.120s is there already; --out makes a new file", path);
 		if (r.out == NULL)
 			return err_errno(err, "%.120s", path);
 	}

@@ -38,7 +38,8 @@ static int
 note_of(const struct args *a, struct view *ret, struct err *err)
 {
 	if (!args_has(a, OPT_NOTE))
-		return err_set(err, -EINVAL, "say how you know: --note TEXT; it is signed with it");
+		return err_set(err, -EINVAL,
+			"say how you know, or why: --note TEXT; it is signed with it");
 	*ret = view_str(args_text(a, OPT_NOTE));
 	return 0;
 }

@@ -27,7 +27,7 @@ struct check {
 	struct merkle_path *path; /* owned: of the record before */
 	bool signed_log;          /* there is a head, and each record was found in its log */
 	json_t *proposals; /* owned: digests of those that the file has, which no record named yet */
-	uint64_t evidence;
+	uint64_t evidence; /* lines beside the record */
 };
 
 static int
@@ -262,6 +262,12 @@ print_whole(const struct check *c, struct err *err)
 			c->head.key_held ? ""
 					 : " (a key that came along: hold it elsewhere and give it "
 					   "with --key)");
+	if (c->evidence > 0)
+		(void)printf(
+			"beside it %" PRIu64
+			" grants, proposals and executions as the daemon told them: the bytes of "
+			"proposals are in the record; for the states of all, believe the record\n",
+			c->evidence);
 	if (c->signed_log && args_has(&c->cli->args, OPT_CHECKPOINT))
 		(void)printf("the log continues the checkpoint in %s\n",
 			args_text(&c->cli->args, OPT_CHECKPOINT));

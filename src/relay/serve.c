@@ -105,7 +105,7 @@ static const struct ipc_row engine_rows[] = {
 	IPC_ROW(JOB_SESSION, IN(RELAY_LIVE), on_job_session),
 	IPC_ROW(JOB_FEED, IN(RELAY_LIVE), on_job_feed),
 	IPC_ROW(JOB_SIGNAL, IN(RELAY_LIVE), on_job_signal),
-	IPC_ROW(JOB_RECORDED, IN(RELAY_LIVE), on_job_recorded),
+	IPC_ROW(JOB_RECORDED, IN(RELAY_LIVE) | IN(RELAY_LOST), on_job_recorded),
 	IPC_ROW(RELAY_FREEZE, IN(RELAY_WAITING) | IN(RELAY_LIVE), on_relay_freeze),
 	IPC_ROW(PROPOSED, IN(RELAY_LIVE), on_proposed),
 };
