@@ -19,10 +19,7 @@ enum {
 };
 
 static const char *const key_formats[] = {"raw", "structured", NULL};
-static const char *const mismatches[] = {"error", "cached", "executes", NULL};
-static const char *const replays[] = {"stored", "executes", NULL};
 static const char *const lookups[] = {"key", "reference", NULL};
-enum { MISMATCH_EXECUTES = 2, REPLAY_EXECUTES = 1 };
 
 static void
 name_check(struct builder *b, const struct node *n, const char *key)
@@ -226,8 +223,7 @@ read_lookup(struct builder *b, struct provider_source *p)
 static void
 refuse_without_key(struct builder *b, const struct section *s)
 {
-	static const enum key_id of_key[] = {KEY_CAPABILITY_KEY_WINDOW, KEY_CAPABILITY_MISMATCH,
-		KEY_CAPABILITY_FAILURE_REPLAY, KEY_CAPABILITY_CONCURRENT};
+	static const enum key_id of_key[] = {KEY_CAPABILITY_KEY_WINDOW, KEY_CAPABILITY_CONCURRENT};
 
 	for (size_t i = 0; i < ARRAY_LEN(of_key); i++) {
 		const struct node *n = s->at[of_key[i]];
@@ -248,8 +244,6 @@ read_key(struct builder *b, struct provider_source *p)
 	const struct node *n = c->at[KEY_CAPABILITY_KEY], *header;
 	const struct node *credential = p->credential.at[KEY_CREDENTIAL_HEADER];
 
-	p->mismatch = MISMATCH_EXECUTES;
-	p->failure_replay = REPLAY_EXECUTES;
 	if (n == NULL) {
 		refuse_without_key(b, c);
 		return;
@@ -267,12 +261,6 @@ read_key(struct builder *b, struct provider_source *p)
 	if (c->at[KEY_CAPABILITY_KEY_WINDOW] != NULL)
 		(void)value_duration(b, c->at[KEY_CAPABILITY_KEY_WINDOW], "key_window", 1000,
 			UINT64_C(31622400000), &p->key_window_ms);
-	if (c->at[KEY_CAPABILITY_MISMATCH] != NULL)
-		(void)value_word(
-			b, c->at[KEY_CAPABILITY_MISMATCH], "mismatch", mismatches, &p->mismatch);
-	if (c->at[KEY_CAPABILITY_FAILURE_REPLAY] != NULL)
-		(void)value_word(b, c->at[KEY_CAPABILITY_FAILURE_REPLAY], "failure_replay", replays,
-			&p->failure_replay);
 }
 
 static void
@@ -353,8 +341,6 @@ put_capability(struct builder *b, const struct provider_source *p, struct canon_
 	statuses_write(w, "concurrent", &p->concurrent);
 	statuses_write(w, "definite", &p->definite);
 	if (p->key.node != NULL) {
-		put_key(w, "failure_replay");
-		canon_str(w, view_str(replays[p->failure_replay]));
 		put_key(w, "key");
 		canon_object_begin(w);
 		put_key(w, "format");
@@ -368,10 +354,6 @@ put_capability(struct builder *b, const struct provider_source *p, struct canon_
 	}
 	if (p->lookup.node != NULL)
 		put_lookup(b, p, w);
-	if (p->key.node != NULL) {
-		put_key(w, "mismatch");
-		canon_str(w, view_str(mismatches[p->mismatch]));
-	}
 	statuses_write(w, "not_processed", &p->not_processed);
 	canon_object_end(w);
 }

@@ -13,7 +13,7 @@ struct provider_source {
 	bool tls;
 	struct statuses definite, not_processed, concurrent;
 	uint64_t timeout_ms, response_max, key_window_ms, consistency_ms;
-	unsigned key_format, mismatch, failure_replay, lookup_by;
+	unsigned key_format, lookup_by;
 	bool good; /* no fault was found */
 };
 

@@ -9,13 +9,13 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-#define CAPABILITY                                                                         \
-	"'capability':{'concurrent':[409],'definite':[400,404],'failure_replay':'stored'," \
-	"'key':{'format':'raw','header':'Idempotency-Key'},'key_window_ms':86400000,"      \
-	"'lookup':{'by':'key','consistency_ms':500,'failed':['failed'],'field':'status',"  \
-	"'list':'data','path':['v1','executions'],"                                        \
-	"'query':[{'name':'key','value':{'host':'key'}}],'succeeded':['succeeded']},"      \
-	"'mismatch':'error','not_processed':[425,429]},"
+#define CAPABILITY                                                                        \
+	"'capability':{'concurrent':[409],'definite':[400,404],"                          \
+	"'key':{'format':'raw','header':'Idempotency-Key'},'key_window_ms':86400000,"     \
+	"'lookup':{'by':'key','consistency_ms':500,'failed':['failed'],'field':'status'," \
+	"'list':'data','path':['v1','executions'],"                                       \
+	"'query':[{'name':'key','value':{'host':'key'}}],'succeeded':['succeeded']},"     \
+	"'not_processed':[425,429]},"
 
 #define PROVIDER(capability)                                                              \
 	"'provider':{'account':'acct_1'," capability                                      \

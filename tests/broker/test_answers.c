@@ -382,12 +382,12 @@ begin_bare(void **state)
 	(void)state;
 	play_open(&play);
 	play_edit(&play,
-		"'capability':{'concurrent':[409],'definite':[400,404],'failure_replay':'stored',"
+		"'capability':{'concurrent':[409],'definite':[400,404],"
 		"'key':{'format':'raw','header':'Idempotency-Key'},'key_window_ms':86400000,"
 		"'lookup':{'by':'key','consistency_ms':500,'failed':['failed'],'field':'status',"
 		"'list':'data','path':['v1','executions'],'query':[{'name':'key','value':{'host':"
 		"'key'}}],"
-		"'succeeded':['succeeded']},'mismatch':'error','not_processed':[425,429]},",
+		"'succeeded':['succeeded']},'not_processed':[425,429]},",
 		"");
 	play_start(&play);
 	return 0;

@@ -41,8 +41,6 @@ struct capability {
 	bool key_structured; /* as a quoted Structured Field string, else raw */
 	struct view key_header;
 	uint64_t key_window_ms; /* how long it remembers a key; 0 = not known */
-	bool mismatch_executes; /* the same key with other bytes is a new execution there */
-	bool failure_executes;  /* failures are not remembered: the same key executes again */
 	struct codes concurrent, definite, not_processed;
 	enum lookup_by lookup;
 	struct view lookup_form; /* canonical bytes of the lookup object; for request.h */

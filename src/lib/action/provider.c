@@ -245,33 +245,19 @@ lookup_read(const struct form_value *raw, struct capability *c, struct err *err)
 	return 0;
 }
 
-enum { C_CONCURRENT, C_DEFINITE, C_REPLAY, C_KEY, C_WINDOW, C_LOOKUP, C_MISMATCH, C_NOT, C_N };
+enum { C_CONCURRENT, C_DEFINITE, C_KEY, C_WINDOW, C_LOOKUP, C_NOT, C_N };
 
 static int
-promises_read(const struct form_value *v, struct capability *c, struct err *err)
+window_read(const struct form_value *v, struct capability *c, struct err *err)
 {
-	static const char *const replay[] = {"stored", "executes"};
-	static const char *const mismatch[] = {"error", "cached", "executes"};
 	int64_t window = 0;
-	int r, m, e = 0;
+	int e;
 
+	if (!v->there)
+		return 0;
 	if (!c->key)
-		return v[C_REPLAY].there || v[C_WINDOW].there || v[C_MISMATCH].there
-			       ? err_set(err, -EINVAL,
-					 "capability: failure_replay, key_window_ms and mismatch "
-					 "need key")
-			       : 0;
-	r = word_of(v[C_REPLAY].text, replay, ARRAY_LEN(replay));
-	m = word_of(v[C_MISMATCH].text, mismatch, ARRAY_LEN(mismatch));
-	if (r < 0 || m < 0)
-		return err_set(err, -EINVAL,
-			"capability: with a key, failure_replay is stored or executes and mismatch "
-			"is error, cached or executes");
-	if (v[C_WINDOW].there)
-		e = form_int(&v[C_WINDOW], "capability: key_window_ms", 1000, INT64_C(31622400000),
-			&window, err);
-	c->failure_executes = r == 1;
-	c->mismatch_executes = m == 2;
+		return err_set(err, -EINVAL, "capability: key_window_ms needs key");
+	e = form_int(v, "capability: key_window_ms", 1000, INT64_C(31622400000), &window, err);
 	c->key_window_ms = (uint64_t)window;
 	return e;
 }
@@ -280,9 +266,8 @@ static int
 capability_read(const struct form_value *raw, struct capability *ret, struct err *err)
 {
 	static const struct form_row form[C_N] = {{"concurrent", FORM_ARRAY, true},
-		{"definite", FORM_ARRAY, true}, {"failure_replay", FORM_STR, true},
-		{"key", FORM_OBJECT, true}, {"key_window_ms", FORM_INT, true},
-		{"lookup", FORM_OBJECT, true}, {"mismatch", FORM_STR, true},
+		{"definite", FORM_ARRAY, true}, {"key", FORM_OBJECT, true},
+		{"key_window_ms", FORM_INT, true}, {"lookup", FORM_OBJECT, true},
 		{"not_processed", FORM_ARRAY, true}};
 	struct form_value v[C_N];
 	int e;
@@ -299,7 +284,7 @@ capability_read(const struct form_value *raw, struct capability *ret, struct err
 	if (e == 0)
 		e = key_read(&v[C_KEY], ret, err);
 	if (e == 0)
-		e = promises_read(v, ret, err);
+		e = window_read(&v[C_WINDOW], ret, err);
 	if (e == 0)
 		e = lookup_read(&v[C_LOOKUP], ret, err);
 	return e;

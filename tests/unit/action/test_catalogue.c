@@ -53,7 +53,6 @@ the_sample_is_read(void **state)
 	assert_true(view_is(refund->provider.credential_prefix, "Bearer "));
 	assert_true(view_is(refund->provider.credential_secret, "shop-key"));
 	assert_true(refund->provider.capability.key);
-	assert_false(refund->provider.capability.mismatch_executes);
 	assert_int_equal(refund->provider.capability.lookup, LOOKUP_KEY);
 	assert_int_equal(refund->provider.capability.consistency_ms, 500);
 	assert_true(codes_have(&refund->success, 201));
@@ -405,9 +404,7 @@ static const struct refusal refusals[] = {
 	/* capability */
 	{"refund", "'format':'raw'", "'format':'base64'", "format is"},
 	{"refund", "'header':'Idempotency-Key'", "'header':'Host'", "header"},
-	{"refund", "'key':{'format':'raw','header':'Idempotency-Key'},", "", "need key"},
-	{"refund", "'failure_replay':'stored',", "", "failure_replay"},
-	{"refund", "'mismatch':'error',", "", "mismatch"},
+	{"refund", "'key':{'format':'raw','header':'Idempotency-Key'},", "", "needs key"},
 	{"refund", "'key_window_ms':86400000", "'key_window_ms':1", "key_window_ms"},
 	{"refund", "'by':'key'", "'by':'amount'", "by is"},
 	{"refund", "'by':'key'", "'by':'reference'", ""}, /* accepted: refund keeps a reference */

@@ -152,8 +152,6 @@ the_sample_means_what_it_says(void **state)
 	assert_true(view_is(operation_tier(&op, 5001)->role[0], "finance"));
 	assert_int_equal(op.dispatch_within_ms, 600000);
 	assert_int_equal(op.exponent, 2);
-	assert_true(op.provider.capability.failure_executes);
-	assert_true(op.provider.capability.mismatch_executes);
 	assert_int_equal(op.provider.capability.consistency_ms, 30000);
 	assert_int_equal(op.provider.capability.key_window_ms, 86400000);
 	assert_true(
