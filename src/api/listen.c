@@ -151,7 +151,7 @@ listen_tcp_open(const char *address, int *ret_fd, struct err *err)
 	if (bind(fd, is_v6 ? (struct sockaddr *)&v6 : (struct sockaddr *)&v4,
 		    is_v6 ? sizeof(v6) : sizeof(v4)) < 0 ||
 		listen(fd, BACKLOG) < 0)
-		return err_errno(err, "%s", address);
+		return err_errno(err, "cannot listen at %s (listen.tcp)", address);
 	*ret_fd = take_fd(&fd);
 	return 0;
 }

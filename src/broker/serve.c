@@ -123,8 +123,13 @@ tell_approvers(struct broker *b)
 void
 approvers_look(struct broker *b)
 {
-	if (approval_refresh(&b->approval))
-		tell_approvers(b);
+	if (!approval_refresh(&b->approval))
+		return;
+	if (b->approval.fault[0] != '\0')
+		log_line("%s; everything is denied", b->approval.fault);
+	else
+		log_line("approvers: read again");
+	tell_approvers(b);
 }
 
 int

@@ -114,8 +114,8 @@ on_message(struct compile *c, struct ipc_msg *in, struct err *err)
 			return r;
 		c->faults = end.faults;
 		if (end.faults != 0 || !c->told)
-			return err_set(err, -EINVAL, "the configuration %s has %u faults", c->name,
-				end.faults);
+			return err_set(err, -EINVAL, "the configuration %s has %u fault%s", c->name,
+				end.faults, end.faults == 1 ? "" : "s");
 		return 1;
 	}
 	if (in->type != answer || c->told)
