@@ -78,6 +78,7 @@ add_line(const struct args *a, struct buf *file, struct err *err)
 	buf_add_str(file, name);
 	add_option(file, "may", args_text(a, OPT_MAY));
 	add_option(file, "role", args_text(a, OPT_ROLE));
+	add_option(file, "tenant", args_text(a, OPT_TENANT));
 	add_limits(file, a);
 	add_option(file, "principal", args_text(a, OPT_PRINCIPAL));
 	add_option(file, "valid-until", args_text(a, OPT_VALID_UNTIL));
@@ -227,6 +228,7 @@ list_json(const struct approvers *all, struct err *err)
 		json_out_key_str(&o, "type", view_str(sshkey_type(a->key.kind)));
 		json_out_key_str(&o, "may", a->may);
 		json_out_key_str(&o, "role", a->role);
+		json_out_key_str(&o, "tenant", a->tenant);
 		json_out_key_str(&o, "up_to", buf_view(&limits));
 		json_out_key_str(&o, "principal", a->principal);
 		json_out_key_str(&o, "valid_until", view_str(until));
@@ -244,8 +246,8 @@ int
 verb_approver_list(struct cli *cli, struct err *err)
 {
 	static const struct table_column columns[] = {{"NAME", false, 0}, {"KEY", false, 0},
-		{"TYPE", false, 0}, {"MAY", false, 48}, {"ROLE", false, 32}, {"UP TO", false, 32},
-		{"PRINCIPAL", false, 32}, {"VALID UNTIL", false, 0}};
+		{"TYPE", false, 0}, {"MAY", false, 48}, {"ROLE", false, 32}, {"TENANT", false, 32},
+		{"UP TO", false, 32}, {"PRINCIPAL", false, 32}, {"VALID UNTIL", false, 0}};
 	auto_trust struct trust t = {.dir = -1};
 	auto_table struct table table;
 	int r = trust_open(args_text(&cli->args, OPT_TRUST), false, &t, err);
@@ -268,6 +270,7 @@ verb_approver_list(struct cli *cli, struct err *err)
 		table_cell(&table, view_str(sshkey_type(a->key.kind)));
 		table_cell(&table, a->may);
 		table_cell(&table, a->role);
+		table_cell(&table, a->tenant);
 		table_cell(&table, buf_view(&limits));
 		table_cell(&table, a->principal);
 		table_tone(&table, approver_valid(a, clock_real_ms()) ? TONE_PLAIN : TONE_BAD,

@@ -32,6 +32,12 @@ approver_may(const struct approver *a, struct view operation)
 }
 
 bool
+approver_for(const struct approver *a, struct view tenant)
+{
+	return a->tenant.n == 0 || approver_lists(a->tenant, tenant);
+}
+
+bool
 approver_has_role(const struct approver *a, const struct view *role, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

@@ -4,6 +4,7 @@
 
 #include "lib/approval/split.h"
 #include "lib/base/base64.h"
+#include "lib/base/name.h"
 #include "lib/base/num.h"
 
 #include <errno.h>
@@ -106,6 +107,13 @@ read_role(struct approver *a, struct view value, struct err *err)
 }
 
 static int
+read_tenant(struct approver *a, struct view value, struct err *err)
+{
+	a->tenant = value;
+	return check_list(value, name_ok, "tenant", "names of tenants", err);
+}
+
+static int
 read_principal(struct approver *a, struct view value, struct err *err)
 {
 	a->principal = value;
@@ -159,6 +167,7 @@ static const struct {
 	{"may=", false, read_may},
 	{"role=", false, read_role},
 	{"up-to=", false, read_up_to},
+	{"tenant=", false, read_tenant},
 	{"principal=", false, read_principal},
 	{"valid-until=", false, read_valid_until},
 	{"verify-required", true, read_verify_required},

@@ -17,7 +17,7 @@ enum {
 	APPROVER_WORD_MAX = 63, /* operations and arguments */
 	APPROVER_PRINCIPAL_MAX = 96,
 	APPROVER_NAME_MAX = 63,  /* [a-z][a-z0-9._-]* */
-	APPROVER_LIST_MAX = 64,  /* entries of may=, role= and principal= */
+	APPROVER_LIST_MAX = 64,  /* entries of may=, role=, tenant= and principal= */
 	APPROVER_LIMITS_MAX = 8, /* entries of up-to= */
 };
 
@@ -32,7 +32,7 @@ struct approver_limit {
 /* One key. Views point into struct approvers. */
 struct approver {
 	struct view name;
-	struct view may, role, principal; /* lists with commas between */
+	struct view may, role, tenant, principal; /* lists with commas between */
 	struct approver_limit limit[APPROVER_LIMITS_MAX];
 	size_t nlimits;
 	uint64_t valid_until_ms; /* 0: always; at this millisecond it is over */
@@ -72,6 +72,9 @@ bool approver_valid(const struct approver *a, uint64_t now_ms);
 bool approver_may(const struct approver *a, struct view operation);
 /* One of the roles: an array of texts, of the operation's tier; true when it asks for none. */
 bool approver_has_role(const struct approver *a, const struct view *role, size_t n);
+
+/* Whose actions the person decides about: without tenant=, everybody's. */
+bool approver_for(const struct approver *a, struct view tenant);
 
 /* Is `who` ("uid:1000", "token:PREFIX", ...) this person, by principal= or by name? */
 bool approver_is(const struct approver *a, struct view who);

@@ -405,6 +405,16 @@ step_signature(struct work *w, struct err *err)
 	return DENIAL_NONE;
 }
 
+/* Whoever is there for some tenants gives authority back to them as a whole, and to nobody else. */
+static bool
+may_release(const struct approver *a, struct view scope)
+{
+	static const char tenant[] = "tenant:";
+
+	return a->tenant.n == 0 ||
+	       (view_starts(scope, tenant) && approver_for(a, view_skip(scope, strlen(tenant))));
+}
+
 static enum denial
 step_may(struct work *w, struct err *err)
 {
@@ -421,6 +431,10 @@ step_may(struct work *w, struct err *err)
 		return deny(DENIAL_APPROVER_MAY_NOT, err,
 			w->kind == RELEASE ? "a release needs an approver with the role release"
 					   : "the approver may not decide this operation");
+	if (w->kind == RELEASE ? !may_release(w->who, w->release.scope)
+			       : !approver_for(w->who, w->record.tenant))
+		return deny(
+			DENIAL_APPROVER_MAY_NOT, err, "the approver decides about other tenants");
 	if (w->kind == DECISION && !approver_has_role(w->who, w->tier->role, w->tier->nroles))
 		return deny(DENIAL_APPROVER_MAY_NOT, err,
 			"the approver has none of the roles that this operation asks for");

@@ -934,32 +934,58 @@ settlements(void **state)
 }
 
 static enum denial
-release(enum person p, uint64_t now_ms)
+release_of(const char *people, const char *scope, enum person p, uint64_t now_ms)
 {
 	auto_buf struct buf bytes = {.max = 4096}, signature = {.max = 4096};
 	auto_approvers struct approvers approvers = {0};
 	struct authority_ask ask = {.now_ms = now_ms, .approvers = &approvers};
 	const struct release_record r = {.approver = view_str(person_name[p]),
 		.note = view_str("looked at it"),
-		.scope = view_str("host"),
+		.scope = view_str(scope),
 		.decided_ms = NOW};
 	struct authority_is is;
 	struct err err;
 
-	approvers_make(usual_approvers, &approvers);
+	approvers_make(people, &approvers);
 	assert_int_equal(release_record_write(&r, &bytes, &err), 0);
 	sign(p, buf_view(&bytes), &signature);
 	authority_release(&ask, buf_view(&bytes), buf_view(&signature), &is);
 	return is.denial;
 }
 
+static enum denial
+release(enum person p, uint64_t now_ms)
+{
+	return release_of(usual_approvers, "host", p, now_ms);
+}
+
 static void
 releases_need_their_role(void **state)
 {
+	static const char of_acme[] = "carl role=release tenant=acme $3\n";
+
 	(void)state;
 	assert_int_equal(release(CARL, NOW), DENIAL_NONE);
 	assert_int_equal(release(BOB, NOW), DENIAL_APPROVER_MAY_NOT);
 	assert_int_equal(release(CARL, NOW + 300001), DENIAL_CLOCK);
+	assert_int_equal(release_of(of_acme, "tenant:acme", CARL, NOW), DENIAL_NONE);
+	assert_int_equal(release_of(of_acme, "tenant:acme2", CARL, NOW), DENIAL_APPROVER_MAY_NOT);
+	assert_int_equal(release_of(of_acme, "host", CARL, NOW), DENIAL_APPROVER_MAY_NOT);
+	assert_int_equal(release_of(of_acme, "task:tk_0123456789abcdef", CARL, NOW),
+		DENIAL_APPROVER_MAY_NOT);
+}
+
+/* The record of these tests is about acme. */
+static void
+some_decide_about_their_tenants_only(void **state)
+{
+	(void)state;
+	play_both(&(struct scene){.approvers = "anna may=refund tenant=globex,acme $0\n"},
+		DENIAL_NONE);
+	play_both(&(struct scene){.approvers = "anna may=refund tenant=globex $0\n"},
+		DENIAL_APPROVER_MAY_NOT);
+	play_both(&(struct scene){.approvers = "anna may=refund tenant=acme2,acm $0\n"},
+		DENIAL_APPROVER_MAY_NOT);
 }
 
 int
@@ -991,6 +1017,7 @@ main(void)
 		cmocka_unit_test(no_bit_may_turn),
 		cmocka_unit_test(settlements),
 		cmocka_unit_test(releases_need_their_role),
+		cmocka_unit_test(some_decide_about_their_tenants_only),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);
