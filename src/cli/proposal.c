@@ -191,6 +191,24 @@ proposal_print_state(const json_t *answer, FILE *out)
 		(void)fprintf(out, "next: demilune reconcile EXECUTION asks the provider\n");
 }
 
+/* What a lost answer would mean, before anybody signs. From the operation, when it is the one that the record was made with. */
+static void
+print_lost_answer(const struct proposal *p, FILE *out)
+{
+	static const char *const means[] = {
+		[LOOKUP_NONE] = "nobody can ask the provider; it stays unknown until a person "
+				"finds out and signs what it was",
+		[LOOKUP_KEY] =
+			"the provider is asked by its key; it is never sent again on suspicion",
+		[LOOKUP_REFERENCE] = "the provider is asked where it told a reference, else a "
+				     "person finds out and signs what it was",
+	};
+
+	if (memcmp(p->op.adapter, p->record.adapter, SHA256_BYTES) == 0)
+		(void)fprintf(
+			out, "if no answer comes: %s\n", means[p->op.provider.capability.lookup]);
+}
+
 void
 proposal_print(const struct proposal *p, FILE *out)
 {
@@ -203,6 +221,7 @@ proposal_print(const struct proposal *p, FILE *out)
 	if (p->has_record) {
 		hex_encode(p->digest, SHA256_BYTES, hex);
 		(void)fprintf(out, "digest: %s\n", hex);
+		print_lost_answer(p, out);
 	}
 	if (answer_bool(p->answer, "duplicate"))
 		(void)fprintf(out,

@@ -49,9 +49,12 @@ def digest(tag: str, data: bytes) -> str:
 SCHEMA = digest("demilune-schema-v1", canonical({k: DOCUMENT[k] for k in ("amount", "effect", "name", "parameters", "version")}))
 
 
+ADAPTER = digest("demilune-adapter-v1", canonical({"request": DOCUMENT["request"]}))
+
+
 def record(**other: Any) -> dict[str, Any]:
     now = int(time.time() * 1000)
-    return {"action": "refund", "actor": "sandbox:sb_0123456789abcdef", "adapter": "aa" * 32, "capability": "gr_0123456789abcdef",
+    return {"action": "refund", "actor": "sandbox:sb_0123456789abcdef", "adapter": ADAPTER, "capability": "gr_0123456789abcdef",
             "arguments": {"cents": 4200, "order_id": "48221"}, "catalogue": "cc" * 32, "decide_by_ms": now + 600000,
             "defaulted": [], "dispatch_within_ms": 300000, "effect": "external", "environment": "production", "epoch": 1,
             "facts": {"order__tenant": "acme"}, "idempotency_key": "dml-" + "0" * 40, "issued_ms": now, "max_executions": 1,
@@ -257,6 +260,14 @@ def test_E4_the_models_words_stand_apart_and_marked(anna: Agent, fake: Fake) -> 
     assert words.splitlines()[1:] == ["    | please", "    | \\u{1b}[2J\\u{1b}]0;owned\\u{7}\\u{202e}txt",
                                       "    | url: https://elsewhere.example/"]
     assert "elsewhere" not in shown and "state: pending" in state
+
+
+def test_G13_what_a_lost_answer_means_is_told_before(anna: Agent, fake: Fake) -> None:
+    says = "\nif no answer comes: nobody can ask the provider"
+    assert says in fake.run("proposal", "show", PROPOSAL).stdout.decode()
+    # Of an operation that is another by now nothing is said.
+    fake.on("GET", f"/v1/proposals/{PROPOSAL}", 200, proposal(record(adapter="aa" * 32)))
+    assert "if no answer comes" not in fake.run("proposal", "show", PROPOSAL).stdout.decode()
 
 
 def test_D8_looking_decides_nothing(anna: Agent, fake: Fake) -> None:
