@@ -269,6 +269,27 @@ test_F6_settled_and_not_recorded(void **state)
 }
 
 /* G12: it was spent, and the ledger does not have it any more: that is no proof that it was not sent, but an incident. */
+/* Whoever looks everything up that is unknown leaves the broker room for what is to be carried out. */
+static void
+test_only_so_many_look_ups(void **state)
+{
+	BEGIN(p, a);
+	static struct carry many[9];
+
+	for (unsigned i = 0; i < 9; i++) {
+		many[i] = (struct carry){.task = a.task, .grant = a.grant};
+		buf_init(&many[i].approvals, 65536);
+		unknown(p, &many[i], i);
+		ask(p, &many[i]);
+		if (i < 8)
+			looked_up(p, &many[i]);
+	}
+	play_refused(p, ERROR_UNAVAILABLE);
+	carry_dispatch(p, &a, 9);
+	for (unsigned i = 0; i < 9; i++)
+		carry_done(&many[i]);
+}
+
 static void
 test_G12_the_ledger_forgot_what_was_spent(void **state)
 {
@@ -536,6 +557,7 @@ main(void)
 		TEST(broker_lost),
 		TEST(F6_settled),
 		TEST(F6_settled_and_not_recorded),
+		TEST(only_so_many_look_ups),
 		TEST(G12_the_ledger_forgot),
 		TEST(G12_the_ledger_forgot_what_was_spent),
 		TEST(money),
