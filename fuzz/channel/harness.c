@@ -49,6 +49,8 @@ check_frame(const struct frame *f)
 		TRY(ENDED, ended)
 		TRY(PING, ping)
 		TRY(PONG, pong)
+		TRY(PROPOSE, propose)
+		TRY(PROPOSED, proposed)
 	case FRAME_MAX:
 		abort();
 	}
