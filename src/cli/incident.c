@@ -4,6 +4,7 @@
 #include "cli/answer.h"
 #include "cli/list.h"
 #include "cli/request.h"
+#include "cli/safe.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -118,6 +119,16 @@ print_contained(const json_t *c, struct err *err)
 	return answer_done(err);
 }
 
+/* Nothing was stopped: a wrong name looks the same. */
+static bool
+empty(const json_t *c)
+{
+	return answer_int(c, "sandboxes_ended", 0) == 0 &&
+	       answer_int(c, "grants_revoked", 0) == 0 &&
+	       answer_int(c, "proposals_stopped", 0) == 0 &&
+	       answer_int(c, "executions_open", 0) == 0;
+}
+
 int
 verb_contain(struct cli *cli, struct err *err)
 {
@@ -154,6 +165,10 @@ verb_contain(struct cli *cli, struct err *err)
 		request_say_others(cli,
 			a->rest[0] + (view_starts(view_str(a->rest[0]), "task:") ? 5 : 0),
 			scope + 5);
+	else if (view_starts(view_str(scope), "tenant:") && empty(contained))
+		safe_say("nothing of %s was there to stop: look whether this is its right name; "
+			 "demilune task list shows tenants",
+			scope);
 	return r;
 }
 

@@ -48,7 +48,8 @@ get_operation(struct cli *cli, struct proposal *p, struct err *err)
 	if (memcmp(p->op.schema, p->record.schema, SHA256_BYTES) != 0)
 		return err_set(err, -EBADMSG,
 			"the operation %.*s changed and is not the one that the proposal was made "
-			"with: it can neither be shown nor signed any more; propose it again",
+			"with: it can neither be shown nor signed any more; if it waited for that, "
+			"propose it again, else demilune audit tells what became of it",
 			VIEW_ARGS(p->record.action));
 	return 0;
 }
