@@ -125,7 +125,7 @@ scope_read(struct engine *e, const struct principal *p, struct view text, struct
 	if (!view_is(text, "host"))
 		return REFUSE(err, BAD_REQUEST, "a scope is host, tenant:NAME or task:NAME");
 	if (!p->admin)
-		return REFUSE(err, FORBIDDEN, "the host is contained by an administrator");
+		return REFUSE(err, FORBIDDEN, "only an administrator may contain the host");
 	(void)snprintf(ret->text, sizeof(ret->text), "host");
 	return 0;
 }
