@@ -20,8 +20,8 @@ static struct world world;
 
 #define auto_result __attribute__((cleanup(result_done)))
 
-/* The program's name as programs of an image find it. */
-#define PROPOSE PROPOSE_PATH
+/* Where world.c puts it. */
+#define PROPOSE "/tmp/demilune-propose"
 
 /* Begins a shell command whose output is kept by the relay and read at the end. */
 static void
