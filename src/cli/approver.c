@@ -8,6 +8,7 @@
 #include "cli/table.h"
 #include "cli/trust.h"
 #include "cli/verbs.h"
+#include "lib/approval/split.h"
 #include "lib/base/clock.h"
 #include "lib/json/out.h"
 
@@ -59,23 +60,41 @@ add_limits(struct buf *line, const struct args *a)
 	}
 }
 
+/* Without --name: who ssh-keygen wrote behind the key, "anna" of "anna@host". */
+static int
+person_name(const char *given, struct view comment, struct buf *ret, struct err *err)
+{
+	struct view name;
+
+	if (given != NULL) {
+		buf_add_str(ret, given);
+		return 0;
+	}
+	if (!take_until(&comment, '@', &name) || !approver_name_ok(name))
+		return err_set(err, -EINVAL,
+			"the comment of this key is nobody's name: say whose key it is, --name "
+			"NAME");
+	buf_add_view(ret, name);
+	return 0;
+}
+
 static int
 add_line(const struct args *a, struct buf *file, struct err *err)
 {
 	auto_buf struct buf room = {0}, blob;
-	const char *path = args_text(a, OPT_KEY), *name = args_text(a, OPT_NAME);
+	const char *path = args_text(a, OPT_KEY);
 	struct key_text key;
 
 	buf_init(&blob, SSHKEY_BYTES_MAX);
-	if (path == NULL || name == NULL)
+	if (path == NULL)
 		return err_set(err, -EINVAL, "say whose key it is: --key FILE.pub --name NAME");
 	if (!args_has(a, OPT_MAY) && !args_has(a, OPT_ROLE))
 		return err_set(err, -EINVAL,
-			"say what %.63s may decide: --may OPERATION,... (or --role release alone)",
-			name);
-	if (check_words(a, err) < 0 || trust_key(path, &room, &key, &blob, err) < 0)
+			"say what the person may decide: --may OPERATION,... (or --role release "
+			"alone)");
+	if (check_words(a, err) < 0 || trust_key(path, &room, &key, &blob, err) < 0 ||
+		person_name(args_text(a, OPT_NAME), key.comment, file, err) < 0)
 		return err->code;
-	buf_add_str(file, name);
 	add_option(file, "may", args_text(a, OPT_MAY));
 	add_option(file, "role", args_text(a, OPT_ROLE));
 	add_option(file, "tenant", args_text(a, OPT_TENANT));

@@ -49,6 +49,10 @@ check_open(const struct proposal *p, struct err *err)
 	if (!p->has_record)
 		return err_set(
 			err, -EINVAL, "there is nothing to decide: it never became a proposal");
+	if (p->changed)
+		return err_set(err, -EINVAL,
+			"the operation changed since this was proposed: nobody can sign it any "
+			"more; propose it again");
 	if (!view_is(state, "pending"))
 		return err_set(err, -EINVAL, "it does not wait for a decision, it is %.*s",
 			(int)(state.n < 32 ? state.n : 32), (const char *)state.p);

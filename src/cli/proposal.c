@@ -45,12 +45,7 @@ get_operation(struct cli *cli, struct proposal *p, struct err *err)
 		r = operation_read(buf_view(&p->document), &p->op, err);
 	if (r < 0)
 		return err_context(err, "the operation of the proposal");
-	if (memcmp(p->op.schema, p->record.schema, SHA256_BYTES) != 0)
-		return err_set(err, -EBADMSG,
-			"the operation %.*s changed and is not the one that the proposal was made "
-			"with: it can neither be shown nor signed any more; if it waited for that, "
-			"propose it again, else demilune audit tells what became of it",
-			VIEW_ARGS(p->record.action));
+	p->changed = memcmp(p->op.schema, p->record.schema, SHA256_BYTES) != 0;
 	return 0;
 }
 
@@ -76,6 +71,18 @@ read_record(struct proposal *p, struct err *err)
 	return 0;
 }
 
+/* Without its operation an amount or a default cannot be told from the rest; the record itself can still be read. */
+static void
+show_bytes(struct proposal *p)
+{
+	buf_addf(&p->text,
+		"The operation %.*s changed since this was proposed, so nobody can sign it any "
+		"more. The bytes as they are:\n",
+		VIEW_ARGS(p->record.action));
+	display_escape(buf_view(&p->bytes), &p->text);
+	buf_add_byte(&p->text, '\n');
+}
+
 int
 proposal_get(struct cli *cli, const char *id, struct proposal *ret, struct err *err)
 {
@@ -96,7 +103,9 @@ proposal_get(struct cli *cli, const char *id, struct proposal *ret, struct err *
 		if (r == 0)
 			r = get_operation(cli, &p, err);
 		buf_init(&p.text, DISPLAY_BYTES_MAX);
-		if (r == 0)
+		if (r == 0 && p.changed)
+			show_bytes(&p);
+		else if (r == 0)
 			r = display_render(buf_view(&p.bytes), &p.op, &p.text, err);
 		if (r < 0)
 			return r;
@@ -205,7 +214,7 @@ print_lost_answer(const struct proposal *p, FILE *out)
 				     "person finds out and signs what it was",
 	};
 
-	if (memcmp(p->op.adapter, p->record.adapter, SHA256_BYTES) == 0)
+	if (!p->changed && memcmp(p->op.adapter, p->record.adapter, SHA256_BYTES) == 0)
 		(void)fprintf(
 			out, "if no answer comes: %s\n", means[p->op.provider.capability.lookup]);
 }
