@@ -10,8 +10,8 @@
 
 struct proposal {
 	char id[ID_TEXT];
-	json_t *answer;   /* owned: what the daemon said */
-	bool changed;     /* its operation is another by now: shown as bytes, and nobody can sign it */
+	json_t *answer; /* owned: what the daemon said */
+	bool changed; /* its operation is another by now: shown as bytes, and nobody can sign it */
 	bool has_record;  /* without: it never became one, and nothing below is filled */
 	struct buf bytes; /* owned: the record */
 	struct buf room, document;
