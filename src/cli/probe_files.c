@@ -4,6 +4,7 @@
  * command that mends it. The rules are those that supervisor and compiler apply when they open them.
  */
 #include "cli/probe.h"
+#include "cli/trust.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -200,6 +201,26 @@ probe_secrets(struct cli *cli, char detail[static PROBE_TEXT])
 	return probe_dir(cli, &rule, cli->doctor->settings.secrets_dir, detail);
 }
 
+/* Nobody else can change it; does it say anything? The broker denies everything when it does not. */
+static enum probe_state
+probe_approvers(struct cli *cli, char detail[static PROBE_TEXT])
+{
+	const char *dir = cli->doctor->settings.trust_dir;
+	char room[PATH_BYTES * 4];
+	auto_trust struct trust t = {.dir = -1};
+	struct err err;
+	int r = trust_open(dir, false, &t, &err);
+
+	if (r >= 0 || r == -ENOENT)
+		return PROBE_OK;
+	finding(cli,
+		"%s/approvers counts for nothing, and every action is denied: %s; mend it, then: "
+		"demilune approver list --trust %s",
+		dir, err.text, quoted(dir, room));
+	(void)snprintf(detail, PROBE_TEXT, "1 thing to mend in %.120s", dir);
+	return PROBE_WRONG;
+}
+
 enum probe_state
 probe_trust(struct cli *cli, char detail[static PROBE_TEXT])
 {
@@ -210,7 +231,9 @@ probe_trust(struct cli *cli, char detail[static PROBE_TEXT])
 		.after = ", and look at what stands in it",
 		.about = trust_name};
 
-	return probe_dir(cli, &rule, cli->doctor->settings.trust_dir, detail);
+	enum probe_state state = probe_dir(cli, &rule, cli->doctor->settings.trust_dir, detail);
+
+	return state == PROBE_OK ? probe_approvers(cli, detail) : state;
 }
 
 enum probe_state

@@ -309,6 +309,14 @@ def test_doctor_finds_nothing_wrong(host: Host) -> None:
         assert checks[name]["detail"] == f"1 in {host.dirs[name]}"
 
 
+@ROOT_ONLY
+def test_doctor_reads_the_approvers(host: Host) -> None:
+    host.files["trust"].write_text("# people\nanna may=refund nonsense\n")
+    found = host.doctor()["trust"]
+    assert found["state"] == "wrong" and len(found["findings"]) == 1
+    assert "approvers counts for nothing" in found["findings"][0] and "line 2" in found["findings"][0]
+
+
 def mended(host: Host, name: str, path: Path, part: str) -> None:
     """The one finding names the path; its command, run by a shell, is what mends it."""
     found = host.doctor()[name]
