@@ -27,7 +27,9 @@ struct check {
 	struct merkle_path *path; /* owned: of the record before */
 	bool signed_log;          /* there is a head, and each record was found in its log */
 	json_t *proposals; /* owned: digests of those that the file has, which no record named yet */
-	uint64_t evidence; /* lines beside the record */
+	json_t *executions; /* owned: id and state of those that the file has */
+	json_t *recorded;   /* owned: the same as the records that were read have them */
+	uint64_t evidence;  /* lines beside the record */
 };
 
 static int
@@ -104,6 +106,94 @@ add_proposal(struct check *c, const json_t *proposal, struct err *err)
 		       : 0;
 }
 
+/* ---- executions: what the file says became of them, and what the record says ---- */
+
+static int
+add_execution(struct check *c, const json_t *execution, struct err *err)
+{
+	struct view id = answer_text(execution, "id"), state = answer_text(execution, "state");
+
+	if (id.n == 0 || state.n == 0)
+		return err_set(err, -EBADMSG, "an execution of this file has no id or no state");
+	return json_object_setn_new(c->executions, (const char *)id.p, id.n,
+		       json_stringn((const char *)state.p, state.n)) < 0
+		       ? err_set(err, -ENOMEM, "no memory")
+		       : 0;
+}
+
+/* The state that an event of an execution leaves it in. */
+static struct view
+state_after(const json_t *record)
+{
+	struct view event = answer_text(record, "event");
+
+	if (view_is(event, "execution.dispatching"))
+		return view_str(execution_state_text(EXECUTION_STATE_DISPATCHING));
+	if (view_is(event, "execution.settled"))
+		return view_str(execution_state_text(EXECUTION_STATE_MANUAL));
+	return answer_text(answer_at(record, "data"), "state");
+}
+
+static int
+follow_executions(struct check *c, struct view record, struct err *err)
+{
+	static const struct json_limits limits = {
+		.max_bytes = LIMIT_LINE_BYTES, .max_depth = LIMIT_DEPTH, .nul_ok = true};
+	json_t *json auto_json = NULL;
+	struct view id, state;
+	int r;
+
+	if (!c->signed_log || memmem(record.p, record.n, "\"event\":\"execution.", 19) == NULL)
+		return 0;
+	r = json_parse(record, &limits, &json, err);
+	if (r < 0)
+		return r;
+	id = answer_text(answer_at(json, "data"), "execution");
+	state = state_after(json);
+	if (id.n == 0 || state.n == 0)
+		return 0; /* an event that says nothing of its state */
+	return json_object_setn_new(c->recorded, (const char *)id.p, id.n,
+		       json_stringn((const char *)state.p, state.n)) < 0
+		       ? err_set(err, -ENOMEM, "no memory")
+		       : 0;
+}
+
+/* What is open in the record may have ended since the log was signed; what ended there stays as it ended. */
+static bool
+is_open(const char *state)
+{
+	return strcmp(state, execution_state_text(EXECUTION_STATE_DISPATCHING)) == 0 ||
+	       strcmp(state, execution_state_text(EXECUTION_STATE_UNKNOWN)) == 0;
+}
+
+static int
+compare_executions(const struct check *c, struct err *err)
+{
+	const char *id;
+	json_t *state;
+
+	json_object_foreach(c->recorded, id, state)
+	{
+		const char *told = json_string_value(json_object_get(c->executions, id));
+
+		if (told == NULL)
+			return err_set(err, -EBADMSG,
+				"the record has execution %.40s, this file does not", id);
+		if (!is_open(json_string_value(state)) &&
+			strcmp(told, json_string_value(state)) != 0)
+			return err_set(err, -EBADMSG,
+				"execution %.40s is %.20s in this file, and %.20s in the record",
+				id, told, json_string_value(state));
+	}
+	json_object_foreach(c->executions, id, state)
+	{
+		if (json_object_get(c->recorded, id) == NULL)
+			return err_set(
+				err, -EBADMSG, "execution %.40s is in no record of this file", id);
+	}
+	return 0;
+}
+
 static int
 take_other(struct check *c, struct view line, struct err *err)
 {
@@ -124,6 +214,8 @@ take_other(struct check *c, struct view line, struct err *err)
 	if (!c->signed_log || json_object_size(json) != 1)
 		return err_set(err, -EBADMSG, "this is not a line of an audit export");
 	c->evidence++;
+	if (answer_at(json, "execution") != NULL)
+		return add_execution(c, answer_at(json, "execution"), err);
 	return answer_at(json, "proposal") == NULL
 		       ? 0
 		       : add_proposal(c, answer_at(json, "proposal"), err);
@@ -144,6 +236,8 @@ take_line(struct check *c, struct view line, struct err *err)
 	r = check_chain(c, &l, err);
 	if (r == 0 && c->signed_log)
 		r = check_proof(c, &l, err);
+	if (r == 0)
+		r = follow_executions(c, l.record, err);
 	return r == 0 ? tick_proposals(c, l.record, err) : r;
 }
 
@@ -189,6 +283,9 @@ verify_file(int fd, struct check *c, struct err *err)
 		return err_set(err, -EBADMSG, "the proposal with the digest %.64s is in no record",
 			digest);
 	}
+	r = compare_executions(c, err);
+	if (r < 0)
+		return r;
 	if (!c->signed_log &&
 		(args_has(&c->cli->args, OPT_KEY) || args_has(&c->cli->args, OPT_CHECKPOINT)))
 		return err_set(err, -EBADMSG,
@@ -263,10 +360,10 @@ print_whole(const struct check *c, struct err *err)
 					 : " (a key that came along: hold it elsewhere and give it "
 					   "with --key)");
 	if (c->evidence > 0)
-		(void)printf(
-			"beside it %" PRIu64
-			" grants, proposals and executions as the daemon told them: the bytes of "
-			"proposals are in the record; for the states of all, believe the record\n",
+		(void)printf("beside it %" PRIu64 " grants, proposals and executions as the daemon "
+			     "told them: the bytes of proposals and what "
+			     "became of executions are in the record; for the rest, believe the "
+			     "record\n",
 			c->evidence);
 	if (c->signed_log && args_has(&c->cli->args, OPT_CHECKPOINT))
 		(void)printf("the log continues the checkpoint in %s\n",
@@ -291,17 +388,23 @@ verify(struct check *c, const char *name, struct err *err)
 int
 verb_audit_verify(struct cli *cli, struct err *err)
 {
-	struct check c = {
-		.cli = cli, .path = calloc(1, sizeof(*c.path)), .proposals = json_object()};
+	struct check c = {.cli = cli,
+		.path = calloc(1, sizeof(*c.path)),
+		.proposals = json_object(),
+		.executions = json_object(),
+		.recorded = json_object()};
 	int r;
 
 	head_init(&c.head);
-	r = c.proposals == NULL || c.path == NULL ? err_set(err, -ENOMEM, "no memory")
-						  : verify(&c, cli->args.rest[0], err);
+	r = c.proposals == NULL || c.executions == NULL || c.recorded == NULL || c.path == NULL
+		    ? err_set(err, -ENOMEM, "no memory")
+		    : verify(&c, cli->args.rest[0], err);
 	if (r == 0)
 		r = print_whole(&c, err);
 	head_done(&c.head);
 	json_decref(c.proposals);
+	json_decref(c.executions);
+	json_decref(c.recorded);
 	free(c.path);
 	return r;
 }

@@ -273,19 +273,22 @@ def test_a_broken_record_is_no_table(fake: Fake, lines: list[bytes]) -> None:
 
 
 PROPOSAL = b'{"action":"refund","v":1}'
+EXECUTION = "xc_0123456789abcdef"
 DIGEST = hashlib.sha256(b"demilune-proposal-v1\0" + PROPOSAL).hexdigest()
 
 
 def story(digest: str = DIGEST) -> list[bytes]:
     lines = [json.loads(line)["record"] for line in STORY]
-    return export([*lines, record(9, "proposal.pending", {"digest": digest})])
+    return export([*lines, record(9, "proposal.pending", {"digest": digest}),
+                   record(10, "execution.dispatching", {"execution": EXECUTION}),
+                   record(11, "execution.succeeded", {"execution": EXECUTION, "state": "succeeded"})])
 
 
 def evidence(fake: Fake, digest: str = DIGEST, body: bytes = PROPOSAL) -> None:
     fake.on("GET", "/v1/grants", 200, {"items": [{"id": "gr_0123456789abcdef"}], "more": False})
     fake.on("GET", "/v1/proposals", 200, {"more": False, "items": [
         {"id": "pr_0123456789abcdef", "digest": digest, "record": base64.b64encode(body).decode(), "decisions": []}]})
-    fake.on("GET", "/v1/executions", 200, {"items": [{"id": "xc_0123456789abcdef", "receipt": {"id": "re_1"}}], "more": False})
+    fake.on("GET", "/v1/executions", 200, {"items": [{"id": EXECUTION, "state": "succeeded", "receipt": {"id": "re_1"}}], "more": False})
 
 
 def exported(fake: Fake, path: Path, lines: list[bytes], log: Log, *args: str) -> list[bytes]:
@@ -293,7 +296,7 @@ def exported(fake: Fake, path: Path, lines: list[bytes], log: Log, *args: str) -
     serve_log(fake, log)
     path.unlink(missing_ok=True)
     done = fake.run("audit", "export", "--out", str(path), *args, "48221")
-    assert b"9 records in a signed log of 19, 1 grants, 1 proposals, 1 executions" in done.stderr
+    assert b"11 records in a signed log of 21, 1 grants, 1 proposals, 1 executions" in done.stderr
     assert path.stat().st_mode & 0o777 == 0o600
     return path.read_bytes().splitlines(keepends=True)
 
@@ -306,8 +309,8 @@ def test_an_export_is_verified_offline(fake: Fake, tmp_path: Path) -> None:
     assert [next(iter(json.loads(x))) for x in lines[1:4]] == ["grant", "proposal", "execution"]
     fake.seen.clear()
     out = fake.run("audit", "verify", str(path)).stdout.decode()
-    assert f"{TASK}: 9 records" in out
-    assert f"all in the log host.test/audit of 19 records, signed by host.test/audit+{log.hash_of().hex()}" in out
+    assert f"{TASK}: 11 records" in out
+    assert f"all in the log host.test/audit of 21 records, signed by host.test/audit+{log.hash_of().hex()}" in out
     assert "a key that came along" in out
     (tmp_path / "key").write_text(log.key + "\n")
     (tmp_path / "held").write_text(log.note())
@@ -336,10 +339,16 @@ def test_every_change_of_an_export_is_found(fake: Fake, tmp_path: Path) -> None:
     def with_head(**other: Any) -> list[bytes]:
         return [json.dumps(head | other).encode() + b"\n", *lines[1:]]
 
-    assert b"is not signed by" in verify(fake, path, with_head(checkpoint=head["checkpoint"].replace("\n19\n", "\n20\n")), 1)
+    assert b"is not signed by" in verify(fake, path, with_head(checkpoint=head["checkpoint"].replace("\n21\n", "\n22\n")), 1)
     assert b"is not signed by" in verify(fake, path, with_head(audit_key=Log([]).key), 1)
-    assert b"is not in the log" in verify(fake, path, with_head(checkpoint=log.note(18)), 1)
+    assert b"is not in the log" in verify(fake, path, with_head(checkpoint=log.note(20)), 1)
     assert verify(fake, path, lines[1:], 1) and verify(fake, path, [lines[0], *lines], 1)
+    told = json.loads(lines[3])
+    told["execution"]["state"] = "failed"
+    for instead, says in (([json.dumps(told).encode() + b"\n"], b"is failed in this file, and succeeded in the record"),
+                        ([], b"the record has execution"),
+                        ([lines[3], lines[3].replace(b"xc_01", b"xc_02")], b"is in no record")):
+        assert says in verify(fake, path, [*lines[:3], *instead, *lines[4:]], 1)
     changed: dict[str, Any] = json.loads(lines[2])
     changed["proposal"]["record"] = base64.b64encode(PROPOSAL + b" ").decode()
     assert b"do not have its digest" in verify(fake, path, [*lines[:2], json.dumps(changed).encode() + b"\n", *lines[3:]], 1)
