@@ -52,6 +52,8 @@ def run(command: list[str], context: Context, timeout_s: int) -> tuple[int, str]
 def count_tap(code: int, text: str) -> Result:
     result = Result(log=text)
     for line in text.splitlines():
+        if re.match(r"not ok \d+ # SKIP\b", line):
+            continue  # as cmocka says that a test does not apply to this build
         if re.match(r"not ok\b", line):
             result.failed += 1
         elif re.match(r"ok\b", line):

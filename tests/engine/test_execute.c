@@ -603,7 +603,7 @@ test_slow_executions_of_one_tenant(void **state)
 {
 	BEGIN(p, a);
 	static struct carry many[FLOOD + 1];
-	struct carry other, first;
+	static struct carry other, first;
 
 	for (unsigned i = 0; i < FLOOD; i++) {
 		approved_one(p, &many[i], &a, i);
