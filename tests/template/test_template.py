@@ -461,7 +461,8 @@ def manifest_digest(text: str) -> str:
         "user": {"gid": 10001, "home": "/home/agent", "name": "agent", "uid": 10001},
     }
     canonical = json.dumps(value, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(b"demilune-template 1\n" + canonical.encode()).hexdigest()
+    propose = Path(PROGRAM).resolve().parents[2] / "guest/propose/demilune-propose"  # part of every image
+    return hashlib.sha256(b"demilune-template 1\n" + canonical.encode() + propose.read_bytes()).hexdigest()
 
 
 def one_at_a_time(scratch: Path) -> None:
