@@ -109,7 +109,8 @@ try_host_socket(const struct given *g, struct note *n)
 static bool
 of_pid_1(const char *name)
 {
-	return strcmp(name, "/run/demilune/propose") == 0 || strcmp(name, "/run/demilune/read") == 0;
+	return strcmp(name, "/run/demilune/propose") == 0 ||
+	       strcmp(name, "/run/demilune/read") == 0;
 }
 
 /* The sandbox has made no other named socket: every name is foreign. */
