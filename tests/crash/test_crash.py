@@ -6,6 +6,7 @@ DEMILUNE_CRASH is the number of kills of each process (default 4), DEMILUNE_SEED
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import http.client
 import os
@@ -45,7 +46,7 @@ class Load:
 
     def start(self) -> None:
         for number in range(3):
-            self.threads.append(threading.Thread(target=self.client, args=(number,)))
+            self.threads.append(threading.Thread(target=self.client, args=(number,), daemon=True))
             self.threads[-1].start()
 
     def end(self) -> None:
@@ -82,8 +83,11 @@ def create(daemon: Daemon, key: str) -> Answer:
 
 def kill_one(daemon: Daemon, name: str, draw: random.Random) -> None:
     """One process of this role; there is always a sandbox under this load."""
-    pids = wait_until(f"there is a {name}", lambda: daemon.by_role(name), 2)
-    os.kill(draw.choice(pids), signal.SIGKILL)
+    while True:
+        pids = wait_until(f"there is a {name}", lambda: daemon.by_role(name), 2)
+        with contextlib.suppress(ProcessLookupError):  # the load may just have ended that one's sandbox
+            os.kill(draw.choice(pids), signal.SIGKILL)
+            break
     if name == "supervisor":
         assert daemon.process is not None
         daemon.process.wait(5)
