@@ -34,6 +34,34 @@ from daemon import Answer, Daemon, wait_until
 HERE = Path(__file__).resolve().parent
 ROOMS = ("engine", "broker", "dialer", "api")
 CLOSED = ("denied", "rejected", "expired", "revoked", "superseded", "succeeded", "failed", "manual")
+REFUND = """\
+  {name}:
+    version: 1
+    effect: {effect}
+    describe: {describe}
+    parameters:
+      order_id: {{type: string, pattern: "[0-9]{{1,12}}", max: 12, identifier: true}}
+      cents: {{type: integer, min: 1, max: 50000}}
+      reason: {{type: enum, values: [damaged, other], default: other}}
+    amount: {{argument: cents, currency: EUR}}
+    verify:
+      provider: shop
+      path: "/v1/orders/{{order_id}}"
+      facts: {{order.tenant: tenant, order.paid_cents: paid_cents, order.status: status}}
+      require: ["order.tenant == @tenant", "order.paid_cents >= cents"]
+    request:
+      provider: shop
+      method: POST
+      path: "/v1/orders/{{order_id}}/refunds"
+      body: {{amount: "{{cents}}", currency: EUR, reason: "{{reason}}"}}
+      success: [200, 201]
+      receipt: {{id: id, amount: amount}}
+      echo: {{amount: cents}}
+    approval:
+      quorum: 1
+      decide_within: {decide_within}
+    budgets: {{task_uses: {uses}, task_amount: {amount}}}
+"""
 CATALOGUE = """# SPDX-License-Identifier: Apache-2.0
 providers:
   shop:
@@ -58,59 +86,7 @@ providers:
         failed: [failed]
         consistency: 1s
 operations:
-  quick:
-    version: 1
-    effect: external
-    describe: The same, to be decided within a second
-    parameters:
-      order_id: {{type: string, pattern: "[0-9]{{1,12}}", max: 12, identifier: true}}
-      cents: {{type: integer, min: 1, max: 50000}}
-      reason: {{type: enum, values: [damaged, other], default: other}}
-    amount: {{argument: cents, currency: EUR}}
-    verify:
-      provider: shop
-      path: "/v1/orders/{{order_id}}"
-      facts: {{order.tenant: tenant, order.paid_cents: paid_cents, order.status: status}}
-      require: ["order.tenant == @tenant", "order.paid_cents >= cents"]
-    request:
-      provider: shop
-      method: POST
-      path: "/v1/orders/{{order_id}}/refunds"
-      body: {{amount: "{{cents}}", currency: EUR, reason: "{{reason}}"}}
-      success: [200, 201]
-      receipt: {{id: id, amount: amount}}
-      echo: {{amount: cents}}
-    approval:
-      quorum: 1
-      decide_within: 1s
-    budgets: {{task_uses: {uses}, task_amount: {amount}}}
-  refund:
-    version: 1
-    effect: irreversible
-    describe: Pay money of an order back
-    parameters:
-      order_id: {{type: string, pattern: "[0-9]{{1,12}}", max: 12, identifier: true}}
-      cents: {{type: integer, min: 1, max: 50000}}
-      reason: {{type: enum, values: [damaged, other], default: other}}
-    amount: {{argument: cents, currency: EUR}}
-    verify:
-      provider: shop
-      path: "/v1/orders/{{order_id}}"
-      facts: {{order.tenant: tenant, order.paid_cents: paid_cents, order.status: status}}
-      require: ["order.tenant == @tenant", "order.paid_cents >= cents"]
-    request:
-      provider: shop
-      method: POST
-      path: "/v1/orders/{{order_id}}/refunds"
-      body: {{amount: "{{cents}}", currency: EUR, reason: "{{reason}}"}}
-      success: [200, 201]
-      receipt: {{id: id, amount: amount}}
-      echo: {{amount: cents}}
-    approval:
-      quorum: 1
-      decide_within: 30m
-    budgets: {{task_uses: {uses}, task_amount: {amount}}}
-  order_status:
+{refunds}  order_status:
     version: 1
     effect: read
     describe: What the shop knows about an order of the tenant
@@ -129,6 +105,10 @@ operations:
       receipt: {{status: status, paid_cents: paid_cents}}
     approval: {{}}
 """
+REFUNDS = (
+    {"name": "quick", "effect": "external", "describe": "The same, to be decided within a second", "decide_within": "1s"},
+    {"name": "refund", "effect": "irreversible", "describe": "Pay money of an order back", "decide_within": "30m"},
+)
 # Each may approve refunds; kim is the caller of the Unix socket, who may not approve what root asked for.
 PEOPLE: dict[str, tuple[str, ...]] = {"anna": ("--role", "release"), "bert": (), "kim": ("--principal", "uid:0")}
 
@@ -219,7 +199,8 @@ class Acting:
                 shop = self.child(stack, [sys.executable, str(HERE / "provider.py"), "--dir", str(self.shop_dir)])
                 assert shop.stdout is not None
                 self.port = int(shop.stdout.readline().split()[1])
-            (self.home / "operations.d/shop.yaml").write_text(CATALOGUE.format(port=self.port, **self.bounds))
+            refunds = "".join(REFUND.format(**one, **self.bounds) for one in REFUNDS)
+            (self.home / "operations.d/shop.yaml").write_text(CATALOGUE.format(port=self.port, refunds=refunds))
             self.child(stack, ["ssh-agent", "-D", "-a", str(self.agent_sock)])
             self.daemon = (SmallStore if self.small_store else Daemon)(self.settings, build=self.build)
             (self.home / "mirror").mkdir(0o700)

@@ -106,7 +106,25 @@ add_proposal(struct check *c, const json_t *proposal, struct err *err)
 		       : 0;
 }
 
+static int
+parse(struct view text, json_t **ret, struct err *err)
+{
+	static const struct json_limits limits = {
+		.max_bytes = LIMIT_LINE_BYTES, .max_depth = LIMIT_DEPTH, .nul_ok = true};
+
+	return json_parse(text, &limits, ret, err);
+}
+
 /* ---- executions: what the file says became of them, and what the record says ---- */
+
+static int
+note_state(json_t *states, struct view id, struct view state, struct err *err)
+{
+	return json_object_setn_new(states, (const char *)id.p, id.n,
+		       json_stringn((const char *)state.p, state.n)) < 0
+		       ? err_set(err, -ENOMEM, "no memory")
+		       : 0;
+}
 
 static int
 add_execution(struct check *c, const json_t *execution, struct err *err)
@@ -115,10 +133,7 @@ add_execution(struct check *c, const json_t *execution, struct err *err)
 
 	if (id.n == 0 || state.n == 0)
 		return err_set(err, -EBADMSG, "an execution of this file has no id or no state");
-	return json_object_setn_new(c->executions, (const char *)id.p, id.n,
-		       json_stringn((const char *)state.p, state.n)) < 0
-		       ? err_set(err, -ENOMEM, "no memory")
-		       : 0;
+	return note_state(c->executions, id, state, err);
 }
 
 /* The state that an event of an execution leaves it in. */
@@ -137,25 +152,20 @@ state_after(const json_t *record)
 static int
 follow_executions(struct check *c, struct view record, struct err *err)
 {
-	static const struct json_limits limits = {
-		.max_bytes = LIMIT_LINE_BYTES, .max_depth = LIMIT_DEPTH, .nul_ok = true};
 	json_t *json auto_json = NULL;
 	struct view id, state;
 	int r;
 
 	if (!c->signed_log || memmem(record.p, record.n, "\"event\":\"execution.", 19) == NULL)
 		return 0;
-	r = json_parse(record, &limits, &json, err);
+	r = parse(record, &json, err);
 	if (r < 0)
 		return r;
 	id = answer_text(answer_at(json, "data"), "execution");
 	state = state_after(json);
 	if (id.n == 0 || state.n == 0)
 		return 0; /* an event that says nothing of its state */
-	return json_object_setn_new(c->recorded, (const char *)id.p, id.n,
-		       json_stringn((const char *)state.p, state.n)) < 0
-		       ? err_set(err, -ENOMEM, "no memory")
-		       : 0;
+	return note_state(c->recorded, id, state, err);
 }
 
 /* What is open in the record may have ended since the log was signed; what ended there stays as it ended. */
@@ -197,10 +207,8 @@ compare_executions(const struct check *c, struct err *err)
 static int
 take_other(struct check *c, struct view line, struct err *err)
 {
-	static const struct json_limits limits = {
-		.max_bytes = LIMIT_LINE_BYTES, .max_depth = LIMIT_DEPTH, .nul_ok = true};
 	json_t *json auto_json = NULL;
-	int r = json_parse(line, &limits, &json, err);
+	int r = parse(line, &json, err);
 
 	if (r < 0)
 		return r;

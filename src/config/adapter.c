@@ -37,6 +37,24 @@ kept_add(struct builder *b, struct kept *k, const struct node *n, struct view na
 	k->n++;
 }
 
+/* [{first: ..., second: ...}], in the order of the rows. */
+static void
+pairs_write(struct canon_writer *w, const char *key, const char *first, const struct view *a,
+	const char *second, const struct view *b, size_t n)
+{
+	put_key(w, key);
+	canon_array_begin(w);
+	for (size_t i = 0; i < n; i++) {
+		canon_object_begin(w);
+		put_key(w, first);
+		canon_str(w, a[i]);
+		put_key(w, second);
+		canon_str(w, b[i]);
+		canon_object_end(w);
+	}
+	canon_array_end(w);
+}
+
 static void
 receipt_write(struct builder *b, const struct node *n, struct canon_writer *w)
 {
@@ -54,17 +72,7 @@ receipt_write(struct builder *b, const struct node *n, struct canon_writer *w)
 		field_check(b, one);
 		kept_add(b, &k, one, one->key, one->text);
 	}
-	put_key(w, "receipt");
-	canon_array_begin(w);
-	for (size_t i = 0; i < k.n; i++) {
-		canon_object_begin(w);
-		put_key(w, "field");
-		canon_str(w, k.field[i]);
-		put_key(w, "name");
-		canon_str(w, k.name[i]);
-		canon_object_end(w);
-	}
-	canon_array_end(w);
+	pairs_write(w, "receipt", "field", k.field, "name", k.name, k.n);
 }
 
 /* field: parameter. */
@@ -87,17 +95,7 @@ echo_write(struct builder *b, const struct node *n, struct canon_writer *w)
 			parameter_missing(b, one->at, one->text);
 		kept_add(b, &k, one, one->text, one->key);
 	}
-	put_key(w, "echo");
-	canon_array_begin(w);
-	for (size_t i = 0; i < k.n; i++) {
-		canon_object_begin(w);
-		put_key(w, "argument");
-		canon_str(w, k.name[i]);
-		put_key(w, "field");
-		canon_str(w, k.field[i]);
-		canon_object_end(w);
-	}
-	canon_array_end(w);
+	pairs_write(w, "echo", "argument", k.name, "field", k.field, k.n);
 }
 
 static bool
@@ -120,8 +118,6 @@ facts_write(struct builder *b, const struct node *n, struct canon_writer *w)
 {
 	struct kept k = {.n = 0};
 
-	put_key(w, "facts");
-	canon_array_begin(w);
 	if (n != NULL && n->first == NULL)
 		fault(b, n->at, "facts is empty; which fields of the answer are looked at?");
 	if (n != NULL)
@@ -141,15 +137,7 @@ facts_write(struct builder *b, const struct node *n, struct canon_writer *w)
 			field_check(b, one);
 			kept_add(b, &k, one, one->key, one->text);
 		}
-	for (size_t i = 0; i < k.n; i++) {
-		canon_object_begin(w);
-		put_key(w, "field");
-		canon_str(w, k.field[i]);
-		put_key(w, "name");
-		canon_str(w, k.name[i]);
-		canon_object_end(w);
-	}
-	canon_array_end(w);
+	pairs_write(w, "facts", "field", k.field, "name", k.name, k.n);
 }
 
 /* ---- pieces ---- */

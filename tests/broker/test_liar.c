@@ -267,23 +267,29 @@ an_operation_that_is_not_there_is_not_sent(void **state)
 /* ---- altered after a person signed it ---- */
 
 static void
+each_byte_is_denied(struct action *a, struct buf *part)
+{
+	for (size_t i = 0; i < part->n; i++) {
+		struct msg_executed m;
+
+		part->p[i] ^= 1;
+		id_new(&a->execution);
+		m = action_execute(&play, a);
+		if (m.attempt != ATTEMPT_DENIED)
+			fail_msg("byte %zu: %s", i, attempt_text(m.attempt));
+		part->p[i] ^= 1;
+	}
+	nothing_was_sent();
+}
+
+static void
 every_changed_byte_of_a_record_is_another_record(void **state)
 {
 	struct action a;
 
 	(void)state;
 	action_refund(&play, &a);
-	for (size_t i = 0; i < a.record.n; i++) {
-		struct msg_executed m;
-
-		a.record.p[i] ^= 1;
-		id_new(&a.execution);
-		m = action_execute(&play, &a);
-		if (m.attempt != ATTEMPT_DENIED)
-			fail_msg("byte %zu: %s", i, attempt_text(m.attempt));
-		a.record.p[i] ^= 1;
-	}
-	nothing_was_sent();
+	each_byte_is_denied(&a, &a.record);
 	struct msg_executed m = action_execute(&play, &a);
 
 	action_is(&m, ATTEMPT_SUCCEEDED, DENIAL_NONE);
@@ -297,17 +303,7 @@ every_changed_byte_of_an_approval_is_none(void **state)
 
 	(void)state;
 	action_refund(&play, &a);
-	for (size_t i = 0; i < a.approvals.n; i++) {
-		struct msg_executed m;
-
-		a.approvals.p[i] ^= 1;
-		id_new(&a.execution);
-		m = action_execute(&play, &a);
-		if (m.attempt != ATTEMPT_DENIED)
-			fail_msg("byte %zu: %s", i, attempt_text(m.attempt));
-		a.approvals.p[i] ^= 1;
-	}
-	nothing_was_sent();
+	each_byte_is_denied(&a, &a.approvals);
 	action_done(&a);
 }
 

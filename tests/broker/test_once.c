@@ -63,6 +63,16 @@ nothing_more(struct action *a, unsigned effects)
 	a->execution = execution;
 }
 
+/* Looks a hundred times whether the provider has the request, so many milliseconds apart. */
+static void
+until_posted(int step_ms)
+{
+	for (int i = 0; provider_requests(&play, "POST") == 0; i++) {
+		assert_true(i < 100);
+		play_silence(&play, step_ms);
+	}
+}
+
 /* ---- kill -9 ---- */
 
 static void
@@ -112,10 +122,7 @@ F3_killed_after_the_bytes_it_is_unknown(void **state)
 	provider_script(&play, "effect slow 1\n");
 	action_refund(&play, &a);
 	action_send(&play, &a);
-	for (int i = 0; provider_requests(&play, "POST") == 0; i++) {
-		assert_true(i < 100);
-		play_silence(&play, 50);
-	}
+	until_posted(50);
 	play_restart(&play);
 	ask_is(&a, ATTEMPT_UNKNOWN);
 	nothing_more(&a, provider_effects(&play));
@@ -225,10 +232,7 @@ G9_killed_while_it_waits_to_send_again_it_does_not(void **state)
 	provider_script(&play, "effect retry 3\n");
 	action_refund(&play, &a);
 	action_send(&play, &a);
-	for (int i = 0; provider_requests(&play, "POST") == 0; i++) {
-		assert_true(i < 100);
-		play_silence(&play, 50);
-	}
+	until_posted(50);
 	play_silence(&play, 200);
 	play_restart(&play);
 	ask_is(&a, ATTEMPT_UNKNOWN);
@@ -485,10 +489,7 @@ F8_a_revocation_while_it_is_out_stops_what_would_follow(void **state)
 	provider_script(&play, "effect retry 2\n");
 	action_refund(&play, &a);
 	action_send(&play, &a);
-	for (int i = 0; provider_requests(&play, "POST") == 0; i++) {
-		assert_true(i < 100);
-		play_silence(&play, 20);
-	}
+	until_posted(20);
 	assert_true(take_back(&a)); /* too late for the first, not for the next */
 	m = action_executed(&play);
 	action_is(&m, ATTEMPT_FAILED, DENIAL_PROVIDER_ANSWER);

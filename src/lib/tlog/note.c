@@ -43,7 +43,7 @@ note_key_seal(struct note_key *k)
 
 /* The front up to `end`, which is taken too; false: it is not there. */
 static bool
-take_until(struct view *v, uint8_t end, struct view *ret)
+take_ended(struct view *v, uint8_t end, struct view *ret)
 {
 	const uint8_t *at = v->n == 0 ? NULL : memchr(v->p, end, v->n);
 
@@ -62,7 +62,7 @@ note_key_read(struct view text, struct note_key *ret, struct err *err)
 	struct view name, hash, rest = text;
 	uint8_t said[HASH_BYTES];
 
-	if (!take_until(&rest, '+', &name) || !take_until(&rest, '+', &hash) ||
+	if (!take_ended(&rest, '+', &name) || !take_ended(&rest, '+', &hash) ||
 		!note_name_ok(name) || hex_decode(hash, said, HASH_BYTES) < 0 ||
 		base64_decode(rest, &b) < 0 || b.n != 1 + ED25519_BYTES || b.p[0] != KIND_ED25519)
 		return err_set(err, -EBADMSG,
@@ -102,7 +102,7 @@ read_line(struct view line, struct note_signature *ret)
 	if (!view_starts(rest, dash))
 		return false;
 	rest = view_skip(rest, sizeof(dash) - 1);
-	if (!take_until(&rest, ' ', &s.name) || !note_name_ok(s.name) ||
+	if (!take_ended(&rest, ' ', &s.name) || !note_name_ok(s.name) ||
 		base64_decode(rest, &b) < 0 || b.n <= HASH_BYTES)
 		return false;
 	s.hash = (uint32_t)b.p[0] << 24 | (uint32_t)b.p[1] << 16 | (uint32_t)b.p[2] << 8 | b.p[3];
@@ -144,7 +144,7 @@ note_read(struct view bytes, struct note *ret, struct err *err)
 		if (n.n == NOTE_SIGNATURES)
 			return err_set(err, -EBADMSG, "the note has more than %d signatures",
 				NOTE_SIGNATURES);
-		if (!take_until(&lines, '\n', &line) || !read_line(line, &n.signature[n.n++]))
+		if (!take_ended(&lines, '\n', &line) || !read_line(line, &n.signature[n.n++]))
 			return err_set(err, -EBADMSG, "signature %zu of the note is not one", n.n);
 	}
 	if (n.n == 0)
@@ -194,9 +194,9 @@ checkpoint_read(struct view text, struct checkpoint *ret, struct err *err)
 	struct checkpoint c = {0};
 	struct view size, root, rest = text;
 
-	if (!take_until(&rest, '\n', &c.origin) || !note_name_ok(c.origin) ||
-		!take_until(&rest, '\n', &size) || num_u64(size, INT64_MAX, &c.size) < 0 ||
-		!take_until(&rest, '\n', &root) || rest.n != 0 || base64_decode(root, &b) < 0 ||
+	if (!take_ended(&rest, '\n', &c.origin) || !note_name_ok(c.origin) ||
+		!take_ended(&rest, '\n', &size) || num_u64(size, INT64_MAX, &c.size) < 0 ||
+		!take_ended(&rest, '\n', &root) || rest.n != 0 || base64_decode(root, &b) < 0 ||
 		b.n != SHA256_BYTES)
 		return err_set(err, -EBADMSG,
 			"this is not a checkpoint: origin, size and root, one on each line");
