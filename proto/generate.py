@@ -17,7 +17,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 FIXED_EDGES = {"ENGINE_SUPERVISOR", "SUPERVISOR_RELAY", "SUPERVISOR_API", "SUPERVISOR_BROKER", "SUPERVISOR_DIALER", "BROKER_DIALER",
-    "CONFIG_SUPERVISOR"}
+    "CONFIG_SUPERVISOR", "SUPERVISOR_GATEWAY", "GATEWAY_DIALER"}
 SCALARS = {"u8": 1, "u16": 2, "u32": 4, "u64": 8, "i32": 4, "i64": 8}
 MESSAGE_MAX = 212_992 - 64  # default SO_SNDBUF of Linux less its bookkeeping
 FRAME_MAX = 65_536 - 12
@@ -148,10 +148,10 @@ def load_messages(t: Tables, path: Path) -> None:
 
 
 def check_field(t: Tables, place: str, owner: Struct, f: Field) -> None:
-    known = f.type in SCALARS or f.type in ("bool", "id", "digest", "text", "texts", "str", "blob")
+    known = f.type in SCALARS or f.type in ("bool", "id", "digest", "text", "texts", "u16s", "str", "blob")
     if not known and f.type not in t.enums and f.type not in t.structs:
         raise Fault(f"{place}: unknown type {f.type}")
-    if f.type in ("text", "str", "blob") and f.bound <= 0:
+    if f.type in ("text", "u16s", "str", "blob") and f.bound <= 0:
         raise Fault(f"{place}: {f.type} needs a bound")
     if f.type == "texts" and (f.bound <= 0 or f.count <= 0):
         raise Fault(f"{place}: texts needs a length and a count")
@@ -169,7 +169,7 @@ def field_max(t: Tables, f: Field) -> int:
         return 1
     if f.type in t.structs:
         return sum(field_max(t, x) for x in t.structs[f.type].fields)
-    return {"id": 10, "digest": 32, "text": f.bound, "texts": f.bound * f.count,
+    return {"id": 10, "digest": 32, "text": f.bound, "texts": f.bound * f.count, "u16s": 2 * f.bound,
             "str": 4 + f.bound, "blob": 4 + f.bound}[f.type]
 
 
@@ -199,6 +199,8 @@ def c_type(t: Tables, f: Field) -> str:
         return f"char {f.name}[{f.bound}];"
     if f.type == "texts":
         return f"char {f.name}[{f.count}][{f.bound}];"
+    if f.type == "u16s":
+        return f"uint16_t {f.name}[{f.bound}];"
     return f"struct view {f.name}; /* at most {f.bound} bytes; borrowed */"
 
 
@@ -221,6 +223,8 @@ def put(t: Tables, f: Field) -> str:
         return f"wire_put_text(b, {v}, {f.bound});"
     if f.type == "texts":
         return f"for (size_t i = 0; i < {f.count}; i++)\n\t\twire_put_text(b, {v}[i], {f.bound});"
+    if f.type == "u16s":
+        return f"for (size_t i = 0; i < {f.bound}; i++)\n\t\twire_put_u16(b, {v}[i]);"
     return f"wire_put_{f.type}(b, {v}, {f.bound});"
 
 
@@ -244,6 +248,8 @@ def get(t: Tables, f: Field) -> str:
         return f"wire_get_text(w, {v}, {f.bound});"
     if f.type == "texts":
         return f"for (size_t i = 0; i < {f.count}; i++)\n\t\twire_get_text(w, {v}[i], {f.bound});"
+    if f.type == "u16s":
+        return f"for (size_t i = 0; i < {f.bound}; i++)\n\t\t{v}[i] = wire_get_u16(w);"
     return f"{v} = wire_get_{f.type}(w, {f.bound});"
 
 

@@ -226,6 +226,7 @@ lost_reason(const struct job *j)
 	switch (j->sandbox->reason) {
 	case SANDBOX_REASON_AGENT_LOST:
 	case SANDBOX_REASON_RELAY_LOST:
+	case SANDBOX_REASON_GATEWAY_LOST:
 	case SANDBOX_REASON_PROTOCOL:
 	case SANDBOX_REASON_ENGINE_RESTART:
 		return JOB_REASON_AGENT_LOST;

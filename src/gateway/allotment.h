@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What this sandbox may still use of its task's budgets: slices, lent by the engine. Nothing is used that was not lent. */
+#pragma once
+
+#include "gateway.h"
+
+enum allotment_of {
+	OF_NAMES,
+	OF_CONNECTIONS,
+	OF_HANDSHAKES,
+	OF_REQUESTS,
+	OF_BROKERED,
+	OF_BYTES_OUT,
+	OF_BYTES_IN,
+	OF_MAX
+};
+
+struct allotment *allotment_new(struct gateway *g);
+void allotment_free(struct allotment *a);
+
+/* False: there is no more (QUOTA). Asks the engine for more in time. */
+bool allotment_take(struct gateway *g, enum allotment_of of, uint64_t n) MUST_CHECK;
+
+/* ALLOTMENT came; the engine is gone, or is back. */
+void allotment_set(struct gateway *g, const struct msg_allotment *m);
+void allotment_engine(struct gateway *g, bool there);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The certificate authority of one sandbox: P-256, made at the beginning, its key in this process only, 24 h (or the sandbox's life), constrained to
+ * the names that intercepted rules of the policy can lead to. Leaves share one key; made for a name on demand, kept in an LRU of 1024.
+ */
+#pragma once
+
+#include "lib/base/buf.h"
+#include "lib/egress/policy.h"
+
+#include <openssl/ssl.h>
+
+struct ca;
+
+/* NULL with the reason. ret_certificate: PEM; ret_keystore: the same as a Java key store (JKS, no password needed). */
+struct ca *ca_new(const struct policy *p, struct buf *ret_certificate, struct buf *ret_keystore,
+	struct err *err);
+void ca_free(struct ca *ca);
+
+/* The context of all connections that are served; its cert_cb asks for the name that stream_serve_tls() was given. */
+SSL_CTX *ca_context(struct ca *ca);
+/* Sets leaf and key for this canonical name. */
+int ca_leaf_use(struct ca *ca, SSL *ssl, struct view name, struct err *err) MUST_CHECK;

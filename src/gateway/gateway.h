@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The gateway of one sandbox: what main.c puts together, and what the files of this room work on. */
+#pragma once
+
+#include "lib/base/list.h"
+#include "lib/egress/rules.h"
+#include "lib/ipc/peer.h"
+
+struct names;
+struct ca;
+struct roots;
+struct verdicts;
+struct allotment;
+struct upstreams;
+
+struct gateway {
+	struct ev_loop *loop;                      /* owned */
+	struct ipc_peer *supervisor;               /* owned; only read */
+	struct ipc_peer *engine, *dialer, *broker; /* owned; NULL: there is none now */
+	struct link listeners;                     /* of struct listener (accept.c) */
+	bool begun; /* GATEWAY_BEGIN came: from here on it is one sandbox's */
+	struct id sandbox;
+	uint8_t *document; /* owned: the bytes of the policy */
+	struct policy policy;
+	struct names *names;         /* owned: names.h */
+	struct ca *ca;               /* owned: ca.h; NULL: no rule is intercepted */
+	struct roots *roots;         /* owned: roots.h */
+	struct verdicts *verdicts;   /* owned: verdict.h */
+	struct allotment *allotment; /* owned: allotment.h */
+	struct upstreams *upstreams; /* owned: upstream.h */
+	struct link conns;           /* of struct conn (conn.c) */
+	size_t nconns;
+	int exit;
+};
