@@ -80,4 +80,4 @@ void egress_request_digest(const struct egress_place *at, const struct egress_re
 
 /* reason.def: HTTP status (0: the connection is just closed) and one sentence. */
 unsigned egress_reason_status(enum egress_reason reason);
-const char *egress_reason_text(enum egress_reason reason);
+const char *egress_reason_says(enum egress_reason reason);
