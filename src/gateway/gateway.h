@@ -2,6 +2,7 @@
 /* The gateway of one sandbox: what main.c puts together, and what the files of this room work on. */
 #pragma once
 
+#include "lib/base/buf.h"
 #include "lib/base/list.h"
 #include "lib/egress/rules.h"
 #include "lib/ipc/peer.h"
@@ -22,13 +23,14 @@ struct gateway {
 	struct id sandbox;
 	uint8_t *document; /* owned: the bytes of the policy */
 	struct policy policy;
-	struct names *names;         /* owned: names.h */
-	struct ca *ca;               /* owned: ca.h; NULL: no rule is intercepted */
-	struct roots *roots;         /* owned: roots.h */
-	struct verdicts *verdicts;   /* owned: verdict.h */
-	struct allotment *allotment; /* owned: allotment.h */
-	struct upstreams *upstreams; /* owned: upstream.h */
-	struct link conns;           /* of struct conn (conn.c) */
+	struct names *names;              /* owned: names.h */
+	struct ca *ca;                    /* owned: ca.h; NULL: no rule is intercepted */
+	struct buf certificate, keystore; /* of it, as GATEWAY_READY says; empty without one */
+	struct roots *roots;              /* owned: roots.h */
+	struct verdicts *verdicts;        /* owned: verdict.h */
+	struct allotment *allotment;      /* owned: allotment.h */
+	struct upstreams *upstreams;      /* owned: upstream.h */
+	struct link conns;                /* of struct conn (conn.c) */
 	size_t nconns;
 	int exit;
 };

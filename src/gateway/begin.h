@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a gateway that waits to that of one sandbox. */
+#pragma once
+
+#include "gateway.h"
+
+/* What can be made before it is anybody's. */
+int gateway_init(struct gateway *g, struct err *err) MUST_CHECK;
+void gateway_done(struct gateway *g);
+
+/* GATEWAY_BEGIN came. Takes fd: the policy, which must have this digest. */
+int gateway_begin(
+	struct gateway *g, int fd, const struct msg_gateway_begin *m, struct err *err) MUST_CHECK;
+
+/* An engine is there: what programs must trust, and whoever waits for it. Not before gateway_begin(). */
+void gateway_engine_there(struct gateway *g);

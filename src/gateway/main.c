@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * demilune-gateway: one per sandbox with a policy. Descriptors as in proto/fds.def; no arguments, no environment. It is started beside a
+ * spare, confined before anything is read, and waits to become one sandbox's. Ends when the supervisor closes its edge.
+ */
+#include "begin.h"
+#include "confine.h"
+#include "serve.h"
+
+#include "lib/base/fd.h"
+#include "lib/base/log.h"
+
+#include <errno.h>
+#include <openssl/rand.h>
+#include <openssl/ssl.h>
+#include <signal.h>
+
+enum { EXIT_NO_START = 1 };
+
+/* What OpenSSL would look for outside is not looked for; what it makes once is made here. */
+static int
+tls_start(struct err *err)
+{
+	uint8_t byte;
+
+	if (OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL) != 1 ||
+		RAND_bytes(&byte, sizeof(byte)) != 1)
+		return err_set(err, -ENOMEM, "OpenSSL does not start");
+	return 0;
+}
+
+int
+main(void)
+{
+	static struct gateway gateway;
+	struct err err = {0};
+
+	log_name("gateway");
+	(void)signal(SIGPIPE, SIG_IGN); /* a write to a closed socket is an error like others */
+	if (fd_close_from(FD_GATEWAY_SUPERVISOR + 1, &err) < 0 || tls_start(&err) < 0 ||
+		confine(&err) < 0 || gateway_init(&gateway, &err) < 0 ||
+		serve_supervisor(&gateway, FD_GATEWAY_SUPERVISOR, &err) < 0)
+		log_exit(EXIT_NO_START, "%s", err.text);
+	(void)ev_run(gateway.loop, 0);
+	gateway_done(&gateway);
+	return gateway.exit;
+}
