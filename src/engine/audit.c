@@ -232,6 +232,7 @@ put_facts(struct canon_writer *w, const char *key, const struct facts *f)
 	put_u64(w, "cap_effective", f->cap_effective);
 	put_u64(w, "cap_inheritable", f->cap_inheritable);
 	put_u64(w, "cap_permitted", f->cap_permitted);
+	put_u64(w, "captured", f->captured);
 	put_u64(w, "cgroup_version", f->cgroup_version);
 	put_u64(w, "cpu_milli", f->cpu_milli);
 	put_u64(w, "disk_bytes", f->disk_bytes);

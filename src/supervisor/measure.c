@@ -141,19 +141,80 @@ measure_mounts(struct view mountinfo, const struct places *places, struct facts 
 	}
 }
 
-unsigned
-measure_routes(struct view ipv4, struct view ipv6)
+/* What lo has by itself (captured 0), and what leads to it for a gateway. */
+struct route {
+	const char *to, *length, *type;
+	uint8_t captured;
+};
+
+static const struct route routes4[] = {
+	{"127.0.0.0", "/8", "LOCAL", 0},
+	{"127.0.0.1", "/32", "LOCAL", 0},
+	{"127.0.0.0", "/32", "BROADCAST", 0}, /* before Linux 5.14 */
+	{"127.255.255.255", "/32", "BROADCAST", 0},
+	{"198.18.0.0", "/15", "LOCAL", CAPTURED_POOL4},
+	{"0.0.0.0", "/0", "LOCAL", CAPTURED_ALL4},
+};
+
+static const struct route routes6[] = {
+	{"00000000000000000000000000000001", "80", "LOCAL", 0},
+	{"00000000000000000000000000000000", "00", "REJECT", 0},
+	{"fd005eed000000000000000000000000", "40", "LOCAL", CAPTURED_POOL6},
+	{"00000000000000000000000000000000", "00", "LOCAL", CAPTURED_ALL6},
+};
+
+static void
+route_count(const struct route *rows, size_t n, struct view to, struct view length,
+	struct view type, struct facts *f)
+{
+	for (size_t i = 0; i < n; i++)
+		if (view_is(to, rows[i].to) && view_is(length, rows[i].length) &&
+			view_is(type, rows[i].type)) {
+			f->captured |= rows[i].captured;
+			return;
+		}
+	count_if(&f->routes, true);
+}
+
+/* All tables; where the kernel has not parted them it names what is in both twice. */
+void
+measure_routes4(struct view trie, struct facts *f)
+{
+	struct view line, to = {0};
+
+	while (text_line(&trie, &line)) {
+		struct view word = text_word_at(line, 0);
+
+		if (view_is(word, "|--"))
+			to = text_word_at(line, 1);
+		else if (view_starts(word, "/"))
+			route_count(
+				routes4, ARRAY_LEN(routes4), to, word, text_word_at(line, 2), f);
+	}
+}
+
+/* Flags of linux/ipv6_route.h and linux/route.h. */
+static struct view
+type6(struct view flags, struct view device)
+{
+	enum { REJECT = 0x200 };
+	const uint64_t local = 0x80000000;
+	uint64_t n;
+
+	if (!view_is(device, "lo") || hex_u64(flags, &n) < 0)
+		return view_str("");
+	return view_str((n & REJECT) != 0 ? "REJECT" : (n & local) != 0 ? "LOCAL" : "");
+}
+
+void
+measure_routes6(struct view table, struct facts *f)
 {
 	struct view line;
-	unsigned n = 0;
 
-	(void)text_line(&ipv4, &line); /* the heading */
-	while (text_line(&ipv4, &line))
-		n++;
-	while (text_line(&ipv6, &line))
-		n += !view_is(text_word_at(line, 9),
-			"lo"); /* ::1 and the refusal of all else hang on lo */
-	return n;
+	while (text_line(&table, &line))
+		route_count(routes6, ARRAY_LEN(routes6), text_word_at(line, 0),
+			text_word_at(line, 1), type6(text_word_at(line, 8), text_word_at(line, 9)),
+			f);
 }
 
 unsigned
@@ -206,22 +267,22 @@ read_ids(const struct source *s, struct facts *f, struct err *err)
 static int
 read_network(const struct source *s, struct facts *f, struct err *err)
 {
-	struct view ipv4, ipv6 = {0}, dev;
-	int r = read_proc(s, "net/route", &ipv4, err);
+	struct view text;
+	int r = read_proc(s, "net/fib_trie", &text, err);
 
 	if (r < 0)
 		return r;
-	f->routes = (uint16_t)measure_routes(ipv4, view_of(NULL, 0));
+	measure_routes4(text, f);
 	if (faccessat(s->proc, "net/ipv6_route", F_OK, 0) ==
 		0) { /* a kernel without IPv6 has none */
-		r = read_proc(s, "net/ipv6_route", &ipv6, err);
+		r = read_proc(s, "net/ipv6_route", &text, err);
 		if (r < 0)
 			return r;
-		f->routes = (uint16_t)(f->routes + measure_routes(view_of(NULL, 0), ipv6));
+		measure_routes6(text, f);
 	}
-	r = read_proc(s, "net/dev", &dev, err);
+	r = read_proc(s, "net/dev", &text, err);
 	if (r == 0)
-		f->interfaces = (uint16_t)measure_interfaces(dev);
+		f->interfaces = (uint16_t)measure_interfaces(text);
 	return r;
 }
 

@@ -12,6 +12,9 @@
 
 #include <sys/types.h>
 
+/* Bits of facts.captured, as proto/messages.def says. */
+enum { CAPTURED_POOL4 = 1, CAPTURED_POOL6 = 2, CAPTURED_ALL4 = 4, CAPTURED_ALL6 = 8 };
+
 struct measure_of {
 	pid_t pid;
 	const char *group;
@@ -29,5 +32,7 @@ int measure_id_map(
 	struct view map, uint32_t *ret_base, uint32_t *ret_count, struct err *err) MUST_CHECK;
 int measure_limits(struct view limits, struct facts *f, struct err *err) MUST_CHECK;
 void measure_mounts(struct view mountinfo, const struct places *places, struct facts *f);
-unsigned measure_routes(struct view ipv4, struct view ipv6);
+/* What /proc says of routes: of lo's own nothing, of those of a gateway a bit of `captured`, of each other one more in `routes`. */
+void measure_routes4(struct view trie, struct facts *f);
+void measure_routes6(struct view table, struct facts *f);
 unsigned measure_interfaces(struct view dev);

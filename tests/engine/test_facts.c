@@ -62,6 +62,7 @@ break_fact(struct facts *f, enum policy_fact fact, uint32_t uids_of_another)
 		BREAK(mounts_without_nodev, f->mounts_without_nodev = 3);
 		BREAK(mounts_writable, f->mounts_writable = 5);
 		BREAK(routes, f->routes = 1);
+		BREAK(captured, f->captured = 1);
 		BREAK(interfaces, f->interfaces = 2);
 		BREAK(cgroup_version, f->cgroup_version = 0);
 		BREAK(memory_bytes, f->memory_bytes++);

@@ -126,6 +126,8 @@ test_wrong(void **state)
 	WRONG(mounts_without_nodev, 3, mounts_without_nodev);
 	WRONG(mounts_writable, 5, mounts_writable);
 	WRONG(routes, 1, routes);
+	WRONG(captured, 1, captured);
+	WRONG(captured, 3, captured);
 	WRONG(interfaces, 0, interfaces);
 	WRONG(interfaces, 2, interfaces);
 	WRONG(cgroup_version, 0, cgroup_version);

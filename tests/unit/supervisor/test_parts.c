@@ -393,14 +393,57 @@ test_measure_mounts(void **state)
 static void
 test_measure_network(void **state)
 {
+	static const char lo4[] =
+		"Main:\n  +-- 127.0.0.0/8 2 0 2\n     +-- 127.0.0.0/31 1 0 0\n"
+		"        |-- 127.0.0.0\n           /32 link BROADCAST\n           /8 host LOCAL\n"
+		"        |-- 127.0.0.1\n           /32 host LOCAL\n"
+		"     |-- 127.255.255.255\n        /32 link BROADCAST\n";
+	static const struct {
+		const char *trie;
+		unsigned routes, captured;
+	} rows4[] = {{lo4, 0, 0}, {"", 0, 0},
+		{"  |-- 198.18.0.0\n     /15 host LOCAL\nLocal:\n  |-- 198.18.0.0\n     /15 host "
+		 "LOCAL\n",
+			0, 1},
+		{"  |-- 0.0.0.0\n     /0 host LOCAL\n", 0, 4},
+		{"  |-- 0.0.0.0\n     /0 universe UNICAST\n", 1, 0},
+		{"  |-- 198.18.0.0\n     /15 link UNICAST\n     /16 host LOCAL\n", 2, 0},
+		{"  |-- 198.18.0.0\n     /14 host LOCAL\n", 1, 0},
+		{"  |-- 10.0.0.0\n     /8 link UNICAST\n  |-- 10.0.0.1\n     /32 host LOCAL\n", 2,
+			0},
+		{"     /15 host LOCAL\n", 1, 0}};
+#define ROUTE6(to, length, flags, device)                                                      \
+	to " " length " 00000000000000000000000000000000 00 00000000000000000000000000000000 " \
+	   "00000400 00000001 00000000 " flags "       " device "\n"
+#define NO6 "00000000000000000000000000000000"
+	static const struct {
+		const char *table;
+		unsigned routes, captured;
+	} rows6[] = {{"", 0, 0}, {ROUTE6(NO6, "00", "00200200", "lo"), 0, 0},
+		{ROUTE6("00000000000000000000000000000001", "80", "80200001", "lo"), 0, 0},
+		{ROUTE6("fd005eed000000000000000000000000", "40", "80000001", "lo"), 0, 2},
+		{ROUTE6(NO6, "00", "80000001", "lo"), 0, 8},
+		{ROUTE6(NO6, "00", "00000001", "lo"), 1, 0},
+		{ROUTE6(NO6, "00", "80000001", "eth0"), 1, 0},
+		{ROUTE6("fd005eed000000000000000000000000", "30", "80000001", "lo"), 1, 0},
+		{ROUTE6("fe800000000000000000000000000000", "40", "00000001", "eth0"), 1, 0},
+		{"x\n", 1, 0}};
+
 	(void)state;
-	assert_int_equal(measure_routes(view_str("Iface Destination\n"), view_str("")), 0);
-	assert_int_equal(
-		measure_routes(view_str("Iface Destination\neth0 0000 \n"), view_str("")), 1);
-	assert_int_equal(
-		measure_routes(view_str("H\n"),
-			view_str("0 80 0 00 0 ff 1 1 1       lo\n0 0 0 0 0 0 0 0 0 eth0\n")),
-		1);
+	for (size_t i = 0; i < ARRAY_LEN(rows4); i++) {
+		struct facts f = {0};
+
+		measure_routes4(view_str(rows4[i].trie), &f);
+		assert_int_equal(f.routes, rows4[i].routes);
+		assert_int_equal(f.captured, rows4[i].captured);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(rows6); i++) {
+		struct facts f = {0};
+
+		measure_routes6(view_str(rows6[i].table), &f);
+		assert_int_equal(f.routes, rows6[i].routes);
+		assert_int_equal(f.captured, rows6[i].captured);
+	}
 	assert_int_equal(measure_interfaces(view_str("h\nh\n lo: 1\n")), 1);
 	assert_int_equal(measure_interfaces(view_str("h\nh\n lo: 1\neth0: 1\n")), 2);
 }
