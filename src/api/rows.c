@@ -117,6 +117,13 @@ row_usage(struct json_out *o, const struct usage *u)
 	key_u64(o, "inodes_free", u->inodes_free);
 }
 
+/* Without a policy the engine has an empty name; the word for it is that of `defaults.policy`. */
+static void
+policy_name_out(struct json_out *o, struct view policy)
+{
+	json_out_key_str(o, "policy", policy.n > 0 ? policy : view_str("none"));
+}
+
 static void
 boundary_out(struct json_out *o, enum boundary kind)
 {
@@ -225,6 +232,9 @@ row_sandbox(struct json_out *o, const struct msg_sandbox_row *m)
 	key_u64(o, "disk_mb", m->limits.disk_bytes >> 20);
 	json_out_key_str(o, "guest_ip", view_of(NULL, 0));
 	row_map(o, "metadata", m->metadata);
+	policy_name_out(o, m->policy);
+	if (m->policy.n > 0)
+		row_digest(o, "policy_digest", m->policy_digest);
 	row_time(o, "created_at", m->created_ms);
 	row_time(o, "ended_at", m->ended_ms);
 	key_u64(o, "boot_ms", (m->boot_us + 999) / 1000);
@@ -298,6 +308,7 @@ row_task(struct json_out *o, const struct msg_task_row *m)
 	key_u64(o, "records", m->records);
 	row_id(o, "sandbox", ID_SANDBOX, &m->live_sandbox);
 	row_map(o, "labels", m->labels);
+	policy_name_out(o, m->policy);
 	json_out_object_end(o);
 }
 

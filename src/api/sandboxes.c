@@ -50,6 +50,7 @@ on_sandbox_create(struct request *req, struct err *err)
 		.ttl_ms = (uint64_t)b->ttl_seconds_ms.v,
 		.idle_ms = (uint64_t)b->idle_limit_seconds_ms.v,
 		.persistent = b->persistent.v,
+		.policy = b->policy.v,
 		.request_id = view_str(req->id)};
 	auto_buf struct buf metadata;
 

@@ -46,6 +46,10 @@ ANSWER(containment_row)
 ANSWER(budget_row)
 ANSWER(checkpoint_row)
 ANSWER(proof_row)
+ANSWER(policy_row)
+ANSWER(net_row)
+ANSWER(net_budget)
+ANSWER(egress_row)
 
 static const struct ipc_row engine_rows[] = {
 	IPC_ROW(REFUSED, IN(ENGINE_UP), on_refused),
@@ -71,6 +75,10 @@ static const struct ipc_row engine_rows[] = {
 	IPC_ROW(BUDGET_ROW, IN(ENGINE_UP), on_budget_row),
 	IPC_ROW(CHECKPOINT_ROW, IN(ENGINE_UP), on_checkpoint_row),
 	IPC_ROW(PROOF_ROW, IN(ENGINE_UP), on_proof_row),
+	IPC_ROW(POLICY_ROW, IN(ENGINE_UP), on_policy_row),
+	IPC_ROW(NET_ROW, IN(ENGINE_UP), on_net_row),
+	IPC_ROW(NET_BUDGET, IN(ENGINE_UP), on_net_budget),
+	IPC_ROW(EGRESS_ROW, IN(ENGINE_UP), on_egress_row),
 };
 
 /* Ends the process; the supervisor starts it again, with an edge. */

@@ -39,6 +39,7 @@ on_task_create(struct request *req, struct err *err)
 		.template = b->template.v,
 		.ttl_ms = (uint64_t)b->ttl_seconds_ms.v,
 		.idle_ms = (uint64_t)b->idle_limit_seconds_ms.v,
+		.policy = b->policy.v,
 		.request_id = view_str(req->id)};
 	auto_buf struct buf labels;
 

@@ -27,7 +27,7 @@ struct fake_file {
 struct fake_sandbox {
 	struct id id, task;
 	uint8_t key[32], key_body[32];
-	char template[64];
+	char template[64], policy[64];
 	struct buf metadata;
 	uint64_t ttl_ms, idle_ms, created_ms;
 	bool persistent, paused, gone, used;

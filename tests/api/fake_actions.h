@@ -13,3 +13,7 @@ void fake_refused(struct ipc_peer *peer, uint64_t tag, enum error error, const c
 /* fake_actions.c */
 extern const struct ipc_row fake_action_rows[];
 extern const size_t fake_action_rows_n;
+
+/* fake_egress.c */
+extern const struct ipc_row fake_egress_rows[];
+extern const size_t fake_egress_rows_n;

@@ -99,6 +99,8 @@ sandbox_row(struct ipc_peer *peer, uint64_t tag, const struct fake_sandbox *s, b
 			.persistent = s->persistent,
 			.boot_us = 4100,
 			.replayed = replayed,
+			.policy = view_str(s->policy),
+			.policy_digest = {s->policy[0] == 0 ? 0 : 0xcc},
 			.metadata = buf_view(&s->metadata)});
 }
 
@@ -251,6 +253,10 @@ HANDLER(sandbox_create)
 	}
 	if (view_is(m->template, "silent"))
 		return 0;
+	if (m->policy.n > 0 && !view_is(m->policy, "support")) {
+		fake_refused(peer, in->tag, ERROR_NOT_FOUND, "no such policy");
+		return 0;
+	}
 	for (size_t i = 0; i < FAKE_SANDBOXES && s == NULL; i++)
 		if (!f->sandboxes[i].used || f->sandboxes[i].gone)
 			s = &f->sandboxes[i];
@@ -267,6 +273,7 @@ HANDLER(sandbox_create)
 	if (id_is_zero(&s->task))
 		id_new(&s->task);
 	(void)snprintf(s->template, sizeof(s->template), "%.*s", VIEW_ARGS(m->template));
+	(void)snprintf(s->policy, sizeof(s->policy), "%.*s", VIEW_ARGS(m->policy));
 	memcpy(s->key, m->idempotency_key, 32);
 	memcpy(s->key_body, m->idempotency_body, 32);
 	buf_init(&s->metadata, 16384);
@@ -501,7 +508,7 @@ HANDLER(cell_end)
 }
 
 static void
-task_row(struct ipc_peer *peer, uint64_t tag, const struct id *id, bool closed)
+task_row(struct ipc_peer *peer, uint64_t tag, const struct id *id, bool closed, struct view policy)
 {
 	static const char labels[] = "ticket\00048221";
 
@@ -511,6 +518,7 @@ task_row(struct ipc_peer *peer, uint64_t tag, const struct id *id, bool closed)
 			.template = view_str("python"),
 			.created_ms = 1700000000000,
 			.state = closed ? TASK_STATE_CLOSED : TASK_STATE_OPEN,
+			.policy = policy,
 			.labels = view_of(labels, sizeof(labels))});
 }
 
@@ -521,7 +529,7 @@ HANDLER(task_create)
 	(void)err;
 	id_new(&id);
 	if (fake_known(peer, in->tag, &m->caller))
-		task_row(peer, in->tag, &id, false);
+		task_row(peer, in->tag, &id, false, m->policy);
 	return 0;
 }
 
@@ -533,7 +541,7 @@ HANDLER(task_list)
 	if (!fake_known(peer, in->tag, &m->caller))
 		return 0;
 	id_new(&id);
-	task_row(peer, in->tag, &id, false);
+	task_row(peer, in->tag, &id, false, view_of(NULL, 0));
 	IPC_SEND(peer, in->tag, END, end, {0});
 	return 0;
 }
@@ -549,7 +557,7 @@ HANDLER(task_get)
 	if (view_is(m->name, "fat"))
 		memset(id.b, FAT, sizeof(id.b));
 	if (view_is(m->name, "48221") || view_is(m->name, "fat") || view_starts(m->name, ID_TASK))
-		task_row(peer, in->tag, &id, false);
+		task_row(peer, in->tag, &id, false, view_of(NULL, 0));
 	else
 		fake_refused(peer, in->tag, ERROR_NOT_FOUND, "no such task");
 	return 0;
@@ -559,7 +567,7 @@ HANDLER(task_close)
 {
 	(void)err;
 	if (fake_known(peer, in->tag, &m->caller))
-		task_row(peer, in->tag, &m->task, true);
+		task_row(peer, in->tag, &m->task, true, view_of(NULL, 0));
 	return 0;
 }
 
@@ -769,15 +777,18 @@ on_api_lost(struct ipc_peer *peer, const struct err *why)
 static int
 engine_connect(struct fake *f)
 {
+	size_t n = ARRAY_LEN(own_rows) + fake_action_rows_n + fake_egress_rows_n;
 	struct err err = {0};
 	int pair[2];
 
 	must(ipc_pair(pair, &err) == 0);
-	must(ARRAY_LEN(own_rows) + fake_action_rows_n <= ARRAY_LEN(rows));
+	must(n <= ARRAY_LEN(rows));
 	memcpy(rows, own_rows, sizeof(own_rows));
 	memcpy(rows + ARRAY_LEN(own_rows), fake_action_rows, fake_action_rows_n * sizeof(rows[0]));
-	f->engine = ipc_peer_new(f->loop, pair[0], EDGE_API_ENGINE, ROOM_ENGINE, rows,
-		ARRAY_LEN(own_rows) + fake_action_rows_n, f, on_api_lost, &err);
+	memcpy(rows + n - fake_egress_rows_n, fake_egress_rows,
+		fake_egress_rows_n * sizeof(rows[0]));
+	f->engine = ipc_peer_new(
+		f->loop, pair[0], EDGE_API_ENGINE, ROOM_ENGINE, rows, n, f, on_api_lost, &err);
 	must(f->engine != NULL);
 	memset(f->locals, 0, sizeof(f->locals));
 	f->engine->pause_at_bytes = 1 << 20; /* as src/engine/serve.c */
