@@ -24,7 +24,9 @@ int
 gateway_init(struct gateway *g, struct err *err)
 {
 	list_init(&g->listeners);
+	list_init(&g->askers);
 	list_init(&g->conns);
+	g->reserve = -1;
 	buf_init(&g->certificate, TRUST_MAX);
 	buf_init(&g->keystore, TRUST_MAX);
 	g->loop = loop_new();

@@ -19,6 +19,10 @@ struct gateway {
 	struct ipc_peer *supervisor;               /* owned; only read */
 	struct ipc_peer *engine, *dialer, *broker; /* owned; NULL: there is none now */
 	struct link listeners;                     /* of struct listener (accept.c) */
+	size_t nlisteners;
+	int reserve;        /* owned: a descriptor to give up when there is none for a connection */
+	struct link askers; /* of struct asker (dns_serve.c): connections that ask by TCP */
+	size_t naskers;
 	bool begun; /* GATEWAY_BEGIN came: from here on it is one sandbox's */
 	struct id sandbox;
 	uint8_t *document; /* owned: the bytes of the policy */

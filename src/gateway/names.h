@@ -18,6 +18,9 @@ void names_free(struct names *n);
 int names_address(
 	struct names *n, struct view name, struct address *ret, struct err *err) MUST_CHECK;
 
+/* This canonical name has an address already. */
+bool names_has(const struct names *n, struct view name);
+
 /* Empty view: nobody asked for it. Borrowed, for ever. */
 struct view names_find(const struct names *n, const struct address *a);
 
