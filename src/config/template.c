@@ -2,6 +2,8 @@
 /* Paths, queries and bodies; see template.h. */
 #include "config/template.h"
 
+#include "lib/canon/form.h"
+
 enum { TEXT_BYTES_MAX = 16384, DEPTH_MAX = 8, PAIRS_MAX = 16, MEMBERS_MAX = 64, SEGMENTS_MAX = 16 };
 
 static const char *const hosts[HOST_WORDS + 1] = {
@@ -432,21 +434,7 @@ body_write(struct builder *b, const struct term_room *room, const struct node *n
 void
 field_check(struct builder *b, const struct node *n)
 {
-	bool ok = n->kind == NODE_SCALAR && n->text.n > 0 && n->text.n <= 128;
-	unsigned parts = 1;
-
-	for (size_t i = 0, start = 0; ok && i <= n->text.n; i++) {
-		uint8_t c = i == n->text.n ? '.' : n->text.p[i], lower = c | 0x20;
-
-		if (c == '.') {
-			ok = i > start && (i == n->text.n || ++parts <= 16);
-			start = i + 1;
-		} else {
-			ok = (lower >= 'a' && lower <= 'z') || (c >= '0' && c <= '9') || c == '_' ||
-			     c == '-';
-		}
-	}
-	if (!ok)
+	if (n->kind != NODE_SCALAR || !form_field_ok(n->text))
 		fault(b, n->at,
 			"a field is a name in the answer's JSON, or names and numbers of entries "
 			"with dots between: data.0.id");

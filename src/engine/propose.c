@@ -10,7 +10,7 @@
 #include "engine/create.h"
 #include "engine/limits.h"
 #include "lib/action/check.h"
-#include "lib/action/form.h"
+#include "lib/canon/form.h"
 #include "lib/action/request.h"
 #include "lib/action/schema.h"
 #include "lib/base/clock.h"

@@ -8,7 +8,7 @@
 #include "engine/propose.h"
 #include "lib/action/check.h"
 #include "lib/action/condition.h"
-#include "lib/action/form.h"
+#include "lib/canon/form.h"
 #include "lib/action/request.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"

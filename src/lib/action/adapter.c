@@ -117,7 +117,7 @@ kept_check(const struct form_value *v, bool echo, const struct operation *op,
 		struct parameter p;
 
 		e = form_read(one.raw, "entry", form, ARRAY_LEN(form), f, err);
-		if (e == 0 && (!field_ok(f[1 - name].text) || !ok(f[name].text)))
+		if (e == 0 && (!form_field_ok(f[1 - name].text) || !ok(f[name].text)))
 			e = err_set(err, -EINVAL, "a name or a field is not well-formed");
 		if (e == 0 && ++n > 16)
 			e = err_set(err, -EINVAL, "more than 16 entries");

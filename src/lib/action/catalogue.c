@@ -1,51 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The catalogue from its memfd; see operation.h. The seals are what makes the bytes pinned: nobody, not even who handed the descriptor over, can
- * change them behind the reader's back.
+ * The catalogue from its memfd; see operation.h. The seals are what makes the bytes pinned.
  */
 #include "lib/action/operation.h"
 #include "lib/base/buf.h"
+#include "lib/base/fd.h"
 #include "lib/canon/profile.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-
-enum { SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE };
-
-static int
-bytes_read(int fd, uint8_t **ret, size_t *ret_n, struct err *err)
-{
-	int seals = fcntl(fd, F_GET_SEALS);
-	auto_free uint8_t *p = NULL;
-	struct stat st;
-	size_t n, at = 0;
-
-	if (seals < 0 || (seals & SEALS) != SEALS)
-		return err_set(err, -EINVAL, "the catalogue is not a sealed memory file");
-	if (fstat(fd, &st) < 0)
-		return err_errno(err, "fstat of the catalogue");
-	if (st.st_size < 0 || st.st_size > CATALOGUE_BYTES_MAX)
-		return err_set(
-			err, -EINVAL, "the catalogue has more than %d bytes", CATALOGUE_BYTES_MAX);
-	n = (size_t)st.st_size;
-	p = malloc(n + 1);
-	if (p == NULL)
-		return err_set(err, -ENOMEM, "no memory for the catalogue");
-	while (at < n) {
-		ssize_t got = pread(fd, p + at, n - at, (off_t)at);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return err_errno(err, "reading the catalogue");
-		at += (size_t)got;
-	}
-	*ret = take_ptr(p);
-	*ret_n = n;
-	return 0;
-}
 
 /* The next document: 1, 0 at the end, -EINVAL. */
 static int
@@ -111,7 +73,7 @@ catalogue_read(int fd, struct catalogue *ret, struct err *err)
 {
 	struct catalogue c = {0};
 	size_t n = 0;
-	int e = bytes_read(fd, &c.bytes, &n, err);
+	int e = fd_read_sealed(fd, "catalogue", CATALOGUE_BYTES_MAX, &c.bytes, &n, err);
 
 	if (e < 0)
 		return e;

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "lib/action/form.h"
+#include "lib/canon/form.h"
 
 enum {
 	PARAMETERS_MAX = 32,     /* of one object */

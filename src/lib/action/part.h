@@ -2,7 +2,7 @@
 /* What operation.c is made of: the parts of a document that have a reader of their own. Nobody else includes this. */
 #pragma once
 
-#include "lib/action/form.h"
+#include "lib/canon/form.h"
 #include "lib/action/operation.h"
 
 /* Ascending, each once, 100..599. */
@@ -18,9 +18,6 @@ int verify_read(struct view raw, struct operation *op, struct err *err) MUST_CHE
 /* path, query of request, verify and lookup. */
 int target_check(const struct operation *op, const struct form_value *path,
 	const struct form_value *query, unsigned hosts, struct err *err) MUST_CHECK;
-
-/* "data.0.id": 1 to 16 names of [A-Za-z0-9_-]. */
-bool field_ok(struct view v);
 
 /* "order.tenant": names of form_name_ok with dots between, no "__" anywhere, at most 63 bytes. */
 bool fact_name_ok(struct view v);

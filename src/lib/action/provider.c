@@ -45,25 +45,6 @@ codes_have(const struct codes *c, unsigned status)
 	return false;
 }
 
-bool
-field_ok(struct view v)
-{
-	unsigned parts = 1;
-
-	if (v.n == 0 || v.n > 128 || v.p[0] == '.' || v.p[v.n - 1] == '.')
-		return false;
-	for (size_t i = 0; i < v.n; i++) {
-		uint8_t c = v.p[i], lower = c | 0x20;
-
-		if (c == '.' && (v.p[i + 1] == '.' || ++parts > 16))
-			return false;
-		if (c != '.' && c != '_' && c != '-' && (c < '0' || c > '9') &&
-			(lower < 'a' || lower > 'z'))
-			return false;
-	}
-	return true;
-}
-
 /*
  * A name whose last label begins with no digit ("0x7f000001" is an address to some resolvers), or an IPv4 address in its one form.
  */
@@ -237,7 +218,7 @@ lookup_read(const struct form_value *raw, struct capability *c, struct err *err)
 	which = word_of(v[L_BY].text, by, ARRAY_LEN(by));
 	if (which < 0)
 		return err_set(err, -EINVAL, "lookup: by is key or reference");
-	if (!field_ok(v[L_FIELD].text) || (v[L_LIST].there && !field_ok(v[L_LIST].text)))
+	if (!form_field_ok(v[L_FIELD].text) || (v[L_LIST].there && !form_field_ok(v[L_LIST].text)))
 		return err_set(err, -EINVAL, "lookup: field and list are dotted names");
 	c->lookup = which == 0 ? LOOKUP_KEY : LOOKUP_REFERENCE;
 	c->lookup_form = raw->raw;

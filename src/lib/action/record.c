@@ -5,7 +5,7 @@
  */
 #include "lib/action/record.h"
 
-#include "lib/action/form.h"
+#include "lib/canon/form.h"
 #include "lib/action/schema.h"
 #include "lib/base/hex.h"
 #include "lib/base/name.h"

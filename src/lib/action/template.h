@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "lib/action/form.h"
+#include "lib/canon/form.h"
 
 enum { TEMPLATE_DEPTH_MAX = 8 };
 

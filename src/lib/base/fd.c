@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int
@@ -43,6 +45,39 @@ fd_read_upto(int fd, void *p, size_t n, size_t *ret_n, struct err *err)
 		done += (size_t)r;
 	}
 	*ret_n = done;
+	return 0;
+}
+
+int
+fd_read_sealed(int fd, const char *what, size_t max, uint8_t **ret, size_t *ret_n, struct err *err)
+{
+	const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+	int have = fcntl(fd, F_GET_SEALS);
+	auto_free uint8_t *p = NULL;
+	struct stat st;
+	size_t n, at = 0;
+
+	if (have < 0 || (have & seals) != seals)
+		return err_set(err, -EINVAL, "the %s is not a sealed memory file", what);
+	if (fstat(fd, &st) < 0)
+		return err_errno(err, "fstat of the %s", what);
+	if (st.st_size < 0 || (uintmax_t)st.st_size > max)
+		return err_set(err, -EINVAL, "the %s has more than %zu bytes", what, max);
+	n = (size_t)st.st_size;
+	p = malloc(n + 1);
+	if (p == NULL)
+		return err_set(err, -ENOMEM, "no memory for the %s", what);
+	while (at < n) {
+		ssize_t got = pread(fd, p + at, n - at, (off_t)at);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return err_errno(err, "reading the %s", what);
+		at += (size_t)got;
+	}
+	*ret = take_ptr(p);
+	*ret_n = n;
 	return 0;
 }
 

@@ -13,6 +13,14 @@ int fd_write_all(int fd, const void *p, size_t n, struct err *err) MUST_CHECK;
 /* Up to n bytes until end of file; *ret_n says how many. */
 int fd_read_upto(int fd, void *p, size_t n, size_t *ret_n, struct err *err) MUST_CHECK;
 
+/*
+ * All of a sealed memory file, from its beginning, wherever its offset is: nobody, not even who handed it over, can change it behind the
+ * reader's back. -EINVAL: a seal (write, shrink, grow, seal) is missing, or there are more than max bytes. `what` is its name in the sentence.
+ * *ret is owned by the caller.
+ */
+int fd_read_sealed(int fd, const char *what, size_t max, uint8_t **ret, size_t *ret_n,
+	struct err *err) MUST_CHECK;
+
 int fd_set_nonblock(int fd, struct err *err) MUST_CHECK;
 int fd_set_cloexec(int fd, bool on, struct err *err) MUST_CHECK;
 

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/base/host.h"
 #include "lib/base/sha256.h"
@@ -24,10 +25,16 @@ enum {
 	POLICY_FIELDS_MAX = 16, /* fields of a brokered answer */
 	POLICY_ROOTS_MAX = 8,
 	POLICY_TENANTS_MAX = 64,
+	POLICY_PATH_MAX = 1024,
+	POLICY_PARAMETER_MAX = 64, /* bytes of its name */
+	POLICY_BROKERED_BYTES_MAX = 1 << 20,
+	POLICY_USES_MAX = 1000000,
 	EGRESS_NO_RULE = 0xffff,
 	GATEWAY_PROXY_PORT = 3128,
 	GATEWAY_DNS_PORT = 53,
 };
+
+#define POLICY_BODY_MAX (INT64_C(1) << 40)
 
 /* Of a name pattern: "docs.example", "*.docs.example" (one label more), "**.docs.example" (one or more). */
 enum rule_labels { LABELS_NONE, LABELS_ONE, LABELS_MANY };
@@ -90,5 +97,17 @@ int policies_load(int fd, struct policies *ret, struct err *err) MUST_CHECK;
 void policies_done(struct policies *p);
 const struct policy *policies_find(const struct policies *p, struct view name);
 
+/* Appends a document as policies_load() wants it. */
+void policies_put(struct buf *b, struct view document);
+
 /* May this rule lead to this name and port, whatever is asked there. `name` is canonical. The dialer asks nothing else. */
 bool rule_names(const struct rule *r, struct view name, uint16_t port);
+
+/* The same at any port. */
+bool rule_hosts(const struct rule *r, struct view name);
+
+/* Is there a name and port that both lead to: a place belongs to one kind of rule. */
+bool rule_overlaps(const struct rule *a, const struct rule *b);
+
+/* A pattern of paths (rules.h): strict characters, no "." and "..", "*" and "**" only as whole segments, "**" only as the last. */
+bool rule_path_ok(struct view path);

@@ -8,7 +8,7 @@
  * none does, the reason is that of the rule which came furthest in the order below.
  *
  * Path patterns: segments between slashes. A literal segment is compared byte for byte; "*" is one non-empty segment; "**", last only, is
- * whatever follows, nothing too. "/help/**" takes "/help/", "/help/a/b", and not "/help" or "/helpless".
+ * whatever follows, nothing too: "**" behind "/help/" takes "/help/", "/help/a/b", and not "/help" or "/helpless".
  */
 #pragma once
 
@@ -34,9 +34,8 @@ struct rules_trace {
 bool rules_know(const struct policy *p, struct view name);
 
 struct egress_place {
-	enum egress_scheme
-		scheme; /* of the connection: HTTP, HTTPS, TCP (a first byte that is neither was not looked at) */
-	struct view name; /* canonical */
+	enum egress_scheme scheme; /* of the connection: HTTP or HTTPS; NONE: not looked at yet */
+	struct view name;          /* canonical */
 	uint16_t port;
 };
 
@@ -44,8 +43,9 @@ struct egress_place {
 typedef uint64_t rule_set;
 
 /*
- * Which rules speak of this place. EGRESS_REASON_NONE with *ret; else NO_RULE (nobody names it), PORT (the name, at other ports) or SCHEME
- * (name and port, spoken otherwise).
+ * Which rules speak of this place. EGRESS_REASON_NONE with *ret; else NO_RULE (nobody names it), IP_LITERAL (an address that nobody names),
+ * PORT (the name, at other ports) or SCHEME (name and port, spoken otherwise). With NONE every way of speaking is one of theirs: all of *ret
+ * is then of one kind. tcp takes all that is spoken, passthrough what is not HTTP.
  */
 enum egress_reason rules_place(const struct policy *p, const struct egress_place *at, rule_set *ret,
 	const struct rules_trace *trace);
@@ -55,21 +55,26 @@ struct egress_request {
 	struct view path; /* as sent */
 	bool has_query;
 	const struct http_params *query; /* decoded; NULL without one */
-	bool credential; /* a field or parameter that carries one: egress_field_is_credential() */
-	bool upgrade;    /* to a WebSocket */
+	bool credential; /* a field that carries one: egress_field_is_credential(); parameters are looked at here */
+	bool upgrade; /* to a WebSocket */
 	bool body;
 	uint64_t body_bytes; /* as announced; UINT64_MAX: not announced */
 };
 
 struct egress_decision {
 	enum egress_reason reason;
-	uint16_t rule; /* the one that allows, or came furthest; EGRESS_NO_RULE */
+	uint16_t rule;         /* the one that allows, or came furthest; EGRESS_NO_RULE */
+	enum egress_step step; /* that did not hold; EGRESS_STEPS: all did, or there was no rule */
+	unsigned status;       /* for the answer; 0 when it is allowed */
 };
+
+/* tcp and passthrough have no requests: they never allow one. */
 void rules_request(const struct policy *p, rule_set candidates, const struct egress_request *r,
 	const struct rules_trace *trace, struct egress_decision *ret);
 
-/* Field names by which programs send credentials (credential.def), any case; '-' and '_' are one. */
+/* Names of fields and of parameters by which programs send credentials (credential.def), any case; '-' and '_' are one. */
 bool egress_field_is_credential(struct view name);
+bool egress_parameter_is_credential(struct view name);
 
 /*
  * SHA-256 over "demilune-request-v1", NUL, and for scheme word, name, port (decimal), method, path and each parameter (name, value) in the
@@ -77,6 +82,10 @@ bool egress_field_is_credential(struct view name);
  */
 void egress_request_digest(const struct egress_place *at, const struct egress_request *r,
 	uint8_t ret[static SHA256_BYTES]);
+
+/* The query of BROKERED: name NUL value NUL, names ascending. -EINVAL: it is not in this form; *ret points into `bytes`. */
+void egress_query_write(struct buf *out, const struct http_params *query);
+int egress_query_read(struct view bytes, struct http_params *ret, struct err *err) MUST_CHECK;
 
 /* reason.def: HTTP status (0: the connection is just closed) and one sentence. */
 unsigned egress_reason_status(enum egress_reason reason);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Objects of a fixed form in canonical bytes: a table of keys in ascending order, each there once or, when optional, not at all, no
- * other. Used by every reader of this folder; nothing else reads documents, arguments or records. Values are borrowed from the bytes.
+ * other. Readers of operations, records and
+ * policies are made of it. Values are borrowed from the bytes.
  */
 #pragma once
 
@@ -61,3 +62,6 @@ int form_int(const struct form_value *v, const char *what, int64_t min, int64_t 
 
 /* [a-z][a-z0-9_]{0,62}: operations, parameters, what is kept of an answer. */
 bool form_name_ok(struct view v);
+
+/* "data.0.id", a field of JSON: 1 to 16 names of [A-Za-z0-9_-], at most 128 bytes. */
+bool form_field_ok(struct view v);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Objects of a fixed form; see form.h. Sees bytes of anybody; each loop consumes a token. */
-#include "lib/action/form.h"
+#include "lib/canon/form.h"
 
 #include <errno.h>
 
@@ -252,6 +252,25 @@ form_name_ok(struct view v)
 		uint8_t c = v.p[i];
 
 		if (c != '_' && (c < '0' || c > '9') && (c < 'a' || c > 'z'))
+			return false;
+	}
+	return true;
+}
+
+bool
+form_field_ok(struct view v)
+{
+	unsigned parts = 1;
+
+	if (v.n == 0 || v.n > 128 || v.p[0] == '.' || v.p[v.n - 1] == '.')
+		return false;
+	for (size_t i = 0; i < v.n; i++) {
+		uint8_t c = v.p[i], lower = c | 0x20;
+
+		if (c == '.' && (v.p[i + 1] == '.' || ++parts > 16))
+			return false;
+		if (c != '.' && c != '_' && c != '-' && (c < '0' || c > '9') &&
+			(lower < 'a' || lower > 'z'))
 			return false;
 	}
 	return true;
