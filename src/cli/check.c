@@ -191,8 +191,7 @@ check(struct check *c, struct err *err)
 int
 check_settings(const char *file, struct settings *ret, struct err *err)
 {
-	struct check c = {
-		.file = file == NULL ? "/dev/null" : file, .quiet = true, .policies = -1};
+	struct check c = {.file = file == NULL ? "/dev/null" : file, .quiet = true, .policies = -1};
 	int r = check(&c, err);
 
 	if (r == 0 && c.faults != 0)
@@ -242,8 +241,7 @@ verb_check(struct cli *cli, struct err *err)
 int
 verb_operation_check(struct cli *cli, struct err *err)
 {
-	struct check c = {
-		.file = cli->args.rest[0], .argument = "operations", .policies = -1};
+	struct check c = {.file = cli->args.rest[0], .argument = "operations", .policies = -1};
 	int r = check(&c, err);
 
 	if (r < 0)

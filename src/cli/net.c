@@ -29,8 +29,8 @@ add_where(struct buf *b, const json_t *row)
 	struct view name = answer_text(row, "name");
 	bool six = view_has(name, ':');
 
-	buf_addf(b, "%.*s %s%.*s%s:%" PRId64, VIEW_ARGS(answer_text(row, "scheme")),
-		six ? "[" : "", VIEW_ARGS(name), six ? "]" : "", answer_int(row, "port", 0));
+	buf_addf(b, "%.*s %s%.*s%s:%" PRId64, VIEW_ARGS(answer_text(row, "scheme")), six ? "[" : "",
+		VIEW_ARGS(name), six ? "]" : "", answer_int(row, "port", 0));
 }
 
 static void
@@ -146,7 +146,8 @@ key_of(const json_t *row, struct buf *key)
 	static const char *const parts[] = {
 		"verdict", "reason", "scheme", "name", "address", "policy_digest"};
 
-	buf_addf(key, "%" PRId64 " %" PRId64, answer_int(row, "port", 0), answer_int(row, "rule", 0));
+	buf_addf(key, "%" PRId64 " %" PRId64, answer_int(row, "port", 0),
+		answer_int(row, "rule", 0));
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
 		buf_add_byte(key, '\n');
 		buf_add_view(key, answer_text(row, parts[i]));
@@ -174,8 +175,8 @@ print_line(const json_t *row)
 	}
 	buf_add_byte(&safe, ' ');
 	safe_add(&safe, buf_view(&where), 0);
-	(void)printf("%s  %.*s  rule %.*s  count %" PRId64 "  out %" PRId64 "  in %" PRId64 "\n", last,
-		VIEW_ARGS(buf_view(&safe)), VIEW_ARGS(buf_view(&rule)),
+	(void)printf("%s  %.*s  rule %.*s  count %" PRId64 "  out %" PRId64 "  in %" PRId64 "\n",
+		last, VIEW_ARGS(buf_view(&safe)), VIEW_ARGS(buf_view(&rule)),
 		answer_int(row, "count", 0), answer_int(row, "bytes_out", 0),
 		answer_int(row, "bytes_in", 0));
 }

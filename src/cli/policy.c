@@ -22,7 +22,10 @@ policy_held_done(struct policy_held *h)
 bool
 policy_is_file(const char *text)
 {
-	return strpbrk(text, "./") != NULL;
+	static const char suffix[] = ".yaml";
+	size_t n = strlen(text), m = sizeof(suffix) - 1;
+
+	return strchr(text, '/') != NULL || (n > m && strcmp(text + n - m, suffix) == 0);
 }
 
 int
@@ -38,8 +41,8 @@ policy_of_file(const char *file, struct policy_held *ret, struct err *err)
 		return err_set(err, -EINVAL, "%.120s is no policy", file);
 	if (h.set.n != 1) {
 		policies_done(&h.set);
-		return err_set(err, -EINVAL,
-			"%.120s has %zu policies; name the file of one", file, h.set.n);
+		return err_set(err, -EINVAL, "%.120s has %zu policies; name the file of one", file,
+			h.set.n);
 	}
 	h.p = &h.set.row[0];
 	*ret = h;

@@ -11,9 +11,9 @@
 #include "lib/json/parse.h"
 
 struct policy_held {
-	struct policies set; /* all of a file or directory, or the one of the daemon */
+	struct policies set;    /* all of a file or directory, or the one of the daemon */
 	const struct policy *p; /* borrowed from set: the one that was asked for */
-	json_t *row; /* owned: what the daemon says of it; NULL: of a file */
+	json_t *row;            /* owned: what the daemon says of it; NULL: of a file */
 };
 
 void policy_held_done(struct policy_held *h);
@@ -25,7 +25,7 @@ policy_held_cleanup(struct policy_held *h)
 }
 #define auto_policy __attribute__((cleanup(policy_held_cleanup)))
 
-/* Whether an argument is a file: names of policies have neither a dot nor a slash. */
+/* Whether an argument is a file: it ends in .yaml or has a slash. All else is the name of a policy. */
 bool policy_is_file(const char *text);
 
 /* One file, compiled; its faults are told on standard error. */

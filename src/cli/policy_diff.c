@@ -93,7 +93,7 @@ diff_rules(struct diff *d, const struct policy *a, const struct policy *b, struc
 			uint8_t down = keep[i + 1][j], right = keep[i][j + 1];
 
 			eq[i][j] = same(a, i, b, j);
-			keep[i][j] = eq[i][j] ? (uint8_t)(keep[i + 1][j + 1] + 1)
+			keep[i][j] = eq[i][j]       ? (uint8_t)(keep[i + 1][j + 1] + 1)
 				     : down > right ? down
 						    : right;
 		}
@@ -123,6 +123,18 @@ add_pair(struct diff *d, const char *what, const struct buf *was, const struct b
 		return 0;
 	r = add(d, '-', what, was, err);
 	return r < 0 ? r : add(d, '+', what, is, err);
+}
+
+static int
+add_words(struct diff *d, const char *what, const char *was, const char *is, struct err *err)
+{
+	auto_buf struct buf x, y;
+
+	buf_init(&x, POLICY_LINE_BYTES);
+	buf_init(&y, POLICY_LINE_BYTES);
+	buf_add_str(&x, was);
+	buf_add_str(&y, is);
+	return add_pair(d, what, &x, &y, err);
 }
 
 static int
@@ -164,23 +176,20 @@ tenants_line(struct buf *b, const struct policy *p)
 static int
 diff_rest(struct diff *d, const struct policy *a, const struct policy *b, struct err *err)
 {
-	const struct policy *both[] = {a, b};
-	auto_buf struct buf tenants[2] = {{0}}, addresses[2] = {{0}}, capture[2] = {{0}};
+	auto_buf struct buf was, is;
 	int r;
 
-	for (size_t i = 0; i < ARRAY_LEN(both); i++) {
-		buf_init(&tenants[i], POLICY_LINE_BYTES);
-		buf_init(&addresses[i], 16);
-		buf_init(&capture[i], 16);
-		tenants_line(&tenants[i], both[i]);
-		buf_add_str(&addresses[i], both[i]->ipv6 ? "ipv6" : "ipv4");
-		buf_add_str(&capture[i], both[i]->capture ? "true" : "false");
-	}
-	r = add_pair(d, "tenants", &tenants[0], &tenants[1], err);
+	buf_init(&was, POLICY_LINE_BYTES);
+	buf_init(&is, POLICY_LINE_BYTES);
+	tenants_line(&was, a);
+	tenants_line(&is, b);
+	r = add_pair(d, "tenants", &was, &is, err);
 	if (r == 0)
-		r = add_pair(d, "addresses", &addresses[0], &addresses[1], err);
+		r = add_words(
+			d, "addresses", a->ipv6 ? "ipv6" : "ipv4", b->ipv6 ? "ipv6" : "ipv4", err);
 	if (r == 0)
-		r = add_pair(d, "capture", &capture[0], &capture[1], err);
+		r = add_words(d, "capture", a->capture ? "true" : "false",
+			b->capture ? "true" : "false", err);
 	return r;
 }
 
@@ -203,10 +212,10 @@ print_json(const struct diff *d, struct err *err)
 
 	for (size_t i = 0; r == 0 && i < d->n; i++)
 		if (d->change[i].sign != ' ')
-			r = json_array_append_new(all,
-				json_pack("{s:s, s:s, s:s}", "change",
-					d->change[i].sign == '-' ? "removed" : "added", "what",
-					d->change[i].what, "text", d->change[i].text));
+			r = json_array_append_new(
+				all, json_pack("{s:s, s:s, s:s}", "change",
+					     d->change[i].sign == '-' ? "removed" : "added", "what",
+					     d->change[i].what, "text", d->change[i].text));
 	return r != 0 ? err_set(err, -ENOMEM, "no memory") : answer_print(all, err);
 }
 

@@ -105,7 +105,8 @@ decided_by(enum egress_reason reason)
 static void
 key_of(const json_t *row, struct buf *key)
 {
-	static const char *const parts[] = {"verdict", "reason", "scheme", "name", "method", "path"};
+	static const char *const parts[] = {
+		"verdict", "reason", "scheme", "name", "method", "path"};
 	const json_t *query = answer_at(row, "query");
 
 	buf_addf(key, "%" PRId64, answer_int(row, "port", 0));
@@ -289,25 +290,24 @@ add_change(struct replay *r, const json_t *row, const struct egress_decision *no
 
 	buf_init(&request, POLICY_LINE_BYTES);
 	add_request(&request, row);
-	bad |= json_object_set_new(one, "request",
-		json_stringn((const char *)request.p, request.n));
+	bad |= json_object_set_new(
+		one, "request", json_stringn((const char *)request.p, request.n));
 	bad |= json_object_set(one, "was", json_object_get(row, "verdict"));
 	bad |= json_object_set(one, "was_reason", json_object_get(row, "reason"));
-	bad |= json_object_set_new(
-		one, "would_be", json_string(verdict_text(allowed ? VERDICT_ALLOWED
-								  : VERDICT_REFUSED)));
+	bad |= json_object_set_new(one, "would_be",
+		json_string(verdict_text(allowed ? VERDICT_ALLOWED : VERDICT_REFUSED)));
 	bad |= json_object_set_new(one, "reason", json_string(egress_reason_text(now->reason)));
 	if (now->rule != EGRESS_NO_RULE)
 		bad |= json_object_set_new(one, "rule", json_integer(now->rule + 1));
 	bad |= json_object_set_new(one, "count", json_integer(answer_int(row, "count", 0)));
-	bad |= json_object_set_new(one, "last_at", json_stringn(
-		(const char *)answer_text(row, "last_at").p, answer_text(row, "last_at").n));
+	bad |= json_object_set_new(one, "last_at",
+		json_stringn((const char *)answer_text(row, "last_at").p,
+			answer_text(row, "last_at").n));
 	if (bad != 0) {
 		json_decref(one);
 		return err_set(err, -EBADMSG, "the daemon's answer has a request that is no text");
 	}
-	return json_array_append_new(r->changes, one) == 0 ? 0
-							   : err_set(err, -ENOMEM, "no memory");
+	return json_array_append_new(r->changes, one) == 0 ? 0 : err_set(err, -ENOMEM, "no memory");
 }
 
 static int
@@ -395,8 +395,8 @@ print(const struct replay *r, struct err *err)
 	(void)printf("%" PRIu64 " different requests in %" PRIu64 " rows: %" PRIu64
 		     " would be decided as they were, %" PRIu64 " would be allowed that were "
 		     "refused, %" PRIu64 " refused that were allowed\n",
-		(uint64_t)json_object_size(r->requests), r->rows, r->count[OUTCOME_SAME],
-		r->opened, r->closed);
+		(uint64_t)json_object_size(r->requests), r->rows, r->count[OUTCOME_SAME], r->opened,
+		r->closed);
 	if (r->count[OUTCOME_NO_POLICY] > 0)
 		(void)printf("%" PRIu64 " were refused for what no rule decides: the form of the "
 			     "request, an address, a certificate, a budget\n",
@@ -412,9 +412,8 @@ static int
 print_json(const struct replay *r, struct err *err)
 {
 	json_t *all auto_json = json_pack("{s:O, s:I, s:I, s:I, s:I, s:I}", "changes", r->changes,
-		"rows", (json_int_t)r->rows, "requests",
-		(json_int_t)json_object_size(r->requests), "same",
-		(json_int_t)r->count[OUTCOME_SAME], "no_policy_decides",
+		"rows", (json_int_t)r->rows, "requests", (json_int_t)json_object_size(r->requests),
+		"same", (json_int_t)r->count[OUTCOME_SAME], "no_policy_decides",
 		(json_int_t)r->count[OUTCOME_NO_POLICY], "not_on_record",
 		(json_int_t)r->count[OUTCOME_UNKNOWN]);
 
@@ -425,8 +424,7 @@ int
 verb_policy_replay(struct cli *cli, struct err *err)
 {
 	auto_policy struct policy_held held = {0};
-	auto_replay struct replay replay = {
-		.requests = json_object(), .changes = json_array()};
+	auto_replay struct replay replay = {.requests = json_object(), .changes = json_array()};
 	const char *policy = args_text(&cli->args, OPT_POLICY), *key;
 	char own[POLICY_NAME_MAX + 1];
 	json_t *row;

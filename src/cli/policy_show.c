@@ -61,8 +61,8 @@ verb_policy_check(struct cli *cli, struct err *err)
 	for (size_t i = 0; i < h.set.n; i++)
 		weak += print_weak(&h.set.row[i]);
 	if (faults == 0 && weak == 0)
-		(void)printf("%s: %zu polic%s, no faults\n", file, h.set.n,
-			h.set.n == 1 ? "y" : "ies");
+		(void)printf(
+			"%s: %zu polic%s, no faults\n", file, h.set.n, h.set.n == 1 ? "y" : "ies");
 	else if (faults == 0)
 		(void)printf("%s: %zu polic%s, no faults, %u weak rule%s\n", file, h.set.n,
 			h.set.n == 1 ? "y" : "ies", weak, weak == 1 ? "" : "s");

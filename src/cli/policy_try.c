@@ -6,6 +6,7 @@
 #include "cli/answer.h"
 #include "cli/policy.h"
 #include "lib/egress/rules.h"
+#include "lib/http/path.h"
 #include "lib/http/target.h"
 
 #include <errno.h>
@@ -84,8 +85,7 @@ read_request(struct trial *t)
 	t->url = memmem(t->text.p, t->text.n, "://", 3) != NULL;
 	if (t->url && !read_url(t))
 		return false;
-	if (!t->url &&
-		!refuse_as(t, http_authority_parse(t->text, HTTP_AUTHORITY_IP, &t->at)))
+	if (!t->url && !refuse_as(t, http_authority_parse(t->text, HTTP_AUTHORITY_IP, &t->at)))
 		return false;
 	if (t->at.port == 0)
 		return refuse_as(t, HTTP_NO_URL);
@@ -138,41 +138,62 @@ decide(struct trial *t)
 static const char *
 sentence(const struct trial *t)
 {
-	return t->sentence != NULL ? t->sentence : egress_reason_sentence(t->decision.reason);
+	return t->sentence != NULL ? t->sentence : egress_reason_says(t->decision.reason);
 }
 
-/* A rule that would take the request, as a line of a policy; false where no rule could, or another kind has the place. */
+/* A word that YAML takes for nothing but a word. */
 static bool
+is_word(struct view v)
+{
+	for (size_t i = 0; i < v.n; i++) {
+		uint8_t c = v.p[i] | 0x20;
+
+		bool inner = v.p[i] == '_' || (v.p[i] >= '0' && v.p[i] <= '9');
+
+		if (!(c >= 'a' && c <= 'z') && (i == 0 || !inner))
+			return false;
+	}
+	return v.n > 0;
+}
+
+/* Whether some fetch rule could take the request: another kind has the place, an address is not to be opened by a hint, or what is asked has two readings. */
+static bool
+can_be_fetched(const struct trial *t)
+{
+	enum egress_reason reason = t->decision.reason;
+	bool mine = t->decision.rule == EGRESS_NO_RULE ||
+		    t->p->rule[t->decision.rule].kind == RULE_KIND_FETCH;
+
+	for (unsigned i = 0; i < t->params.n; i++)
+		mine = mine && is_word(t->params.param[i].name) &&
+		       !egress_parameter_is_credential(t->params.param[i].name);
+	return mine && !view_has(t->target.path, '*') &&
+	       http_path_judge(t->target.path, 0) == HTTP_FINE &&
+	       (reason == EGRESS_REASON_NO_RULE || reason == EGRESS_REASON_PORT ||
+		       reason == EGRESS_REASON_METHOD || reason == EGRESS_REASON_PATH ||
+		       reason == EGRESS_REASON_QUERY);
+}
+
+/* A rule that would take the request, as a line of a policy; nothing where there is none. */
+static void
 add_wanted(struct buf *b, const struct trial *t)
 {
-	const char *before = " query: [";
-	enum egress_reason reason = t->decision.reason;
-	bool can = reason == EGRESS_REASON_NO_RULE || reason == EGRESS_REASON_IP_LITERAL ||
-		   reason == EGRESS_REASON_PORT || reason == EGRESS_REASON_METHOD ||
-		   (reason == EGRESS_REASON_PATH && t->decision.step == EGRESS_STEP_PATH) ||
-		   reason == EGRESS_REASON_QUERY;
+	bool body = t->method == HTTP_POST || t->method == HTTP_PUT || t->method == HTTP_PATCH;
 
-	if (!can || view_has(t->target.path, '*') ||
-		(t->decision.rule != EGRESS_NO_RULE &&
-			t->p->rule[t->decision.rule].kind != RULE_KIND_FETCH))
-		return false;
-	if (!t->url) {
+	if (!t->url && t->decision.reason == EGRESS_REASON_NO_RULE && t->at.kind == HTTP_HOST_NAME)
 		buf_addf(b, "- tcp: {name: %s, port: %u}", t->at.host, t->at.port);
-		return true;
-	}
-	buf_addf(b, "- fetch: {url: \"%s://", t->target.https ? "https" : "http");
-	buf_addf(b, t->at.kind == HTTP_HOST_IPV6 ? "[%s]" : "%s", t->at.host);
+	if (!t->url || !can_be_fetched(t))
+		return;
+	buf_addf(b, "- fetch: {url: \"%s://%s", t->target.https ? "https" : "http", t->at.host);
 	if (t->target.authority.port != 0)
 		buf_addf(b, ":%u", t->target.authority.port);
-	buf_add_view(b, t->target.path);
-	buf_addf(b, "\", methods: [%s]", http_method_name(t->method));
-	for (unsigned i = 0; t->target.has_query && i < t->params.n; i++) {
-		buf_addf(b, "%s%s", i == 0 ? "," : "", before);
-		buf_add_view(b, t->params.param[i].name);
-		before = ", ";
-	}
-	buf_add_str(b, t->params.n > 0 ? "]}" : "}");
-	return true;
+	buf_addf(
+		b, "%.*s\", methods: [%s]", VIEW_ARGS(t->target.path), http_method_name(t->method));
+	for (unsigned i = 0; i < t->params.n; i++)
+		buf_addf(b, "%s%.*s", i == 0 ? ", query: [" : ", ",
+			VIEW_ARGS(t->params.param[i].name));
+	buf_add_str(b, t->params.n > 0 ? "]" : "");
+	buf_add_str(b, body ? ", request_max: 64KiB}" : "}");
 }
 
 static int
@@ -242,14 +263,14 @@ print_refused(const struct trial *t)
 
 	buf_init(&name, POLICY_LINE_BYTES);
 	buf_init(&wanted, POLICY_LINE_BYTES);
-	(void)printf(
-		"refused: %s: %s\n", egress_reason_text(t->decision.reason), sentence(t));
+	(void)printf("refused: %s: %s\n", egress_reason_text(t->decision.reason), sentence(t));
 	if (t->decision.rule != EGRESS_NO_RULE) {
 		policy_add_name(&name, &t->p->rule[t->decision.rule]);
 		(void)printf("rule %d (%.*s) came nearest\n", t->decision.rule + 1,
 			VIEW_ARGS(buf_view(&name)));
 	}
-	if (add_wanted(&wanted, t))
+	add_wanted(&wanted, t);
+	if (wanted.n > 0)
 		(void)printf("a rule that would allow it: %.*s\n", VIEW_ARGS(buf_view(&wanted)));
 }
 
@@ -266,13 +287,11 @@ print_json(const struct trial *t, struct err *err)
 	for (size_t i = 0; i < t->steps; i++)
 		r |= json_array_append_new(steps,
 			json_pack("{s:i, s:s, s:b}", "rule", t->step[i].rule + 1, "step",
-				egress_step_text(t->step[i].step), "holds",
-				(int)t->step[i].holds));
-	r |= json_object_set_new(
-		all, "request", json_stringn((const char *)t->text.p, t->text.n));
+				egress_step_text(t->step[i].step), "holds", (int)t->step[i].holds));
+	r |= json_object_set_new(all, "request", json_stringn((const char *)t->text.p, t->text.n));
 	r |= json_object_set_new(all, "method", json_string(http_method_name(t->method)));
-	r |= json_object_set_new(all, "policy",
-		json_stringn((const char *)t->p->name.p, t->p->name.n));
+	r |= json_object_set_new(
+		all, "policy", json_stringn((const char *)t->p->name.p, t->p->name.n));
 	r |= json_object_set_new(all, "allowed", json_boolean(allowed));
 	r |= json_object_set_new(
 		all, "reason", json_string(egress_reason_text(t->decision.reason)));
@@ -280,9 +299,11 @@ print_json(const struct trial *t, struct err *err)
 		r |= json_object_set_new(all, "rule", json_integer(t->decision.rule + 1));
 	if (!allowed)
 		r |= json_object_set_new(all, "error", json_string(sentence(t)));
-	if (!allowed && add_wanted(&wanted, t))
-		r |= json_object_set_new(all, "would_allow",
-			json_stringn((const char *)wanted.p, wanted.n));
+	if (!allowed)
+		add_wanted(&wanted, t);
+	if (wanted.n > 0)
+		r |= json_object_set_new(
+			all, "would_allow", json_stringn((const char *)wanted.p, wanted.n));
 	r |= json_object_set(all, "steps", steps);
 	return r != 0 ? err_set(err, -ENOMEM, "the answer cannot be written as JSON")
 		      : answer_print(all, err);
@@ -341,8 +362,8 @@ verb_policy_try(struct cli *cli, struct err *err)
 	*t = (struct trial){.text = view_str(text), .memory = memory};
 	t->method = method == NULL ? HTTP_GET : http_method_of(view_str(method));
 	if (t->method == HTTP_METHODS || t->method == HTTP_CONNECT)
-		return err_set(err, -EINVAL,
-			"-X %.40s: no request of a sandbox has this method", method);
+		return err_set(
+			err, -EINVAL, "-X %.40s: no request of a sandbox has this method", method);
 	r = find_policy(cli, &held, err);
 	if (r < 0)
 		return r;
