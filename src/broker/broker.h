@@ -42,6 +42,11 @@ struct broker {
 	struct link calls; /* of struct call */
 	struct link works; /* of struct work */
 	size_t nworks;
+	struct leases *leases; /* owned */
+	struct link gateways;  /* of struct gateway */
+	size_t ngateways;
+	size_t nbrokered;     /* requests of all gateways */
+	struct link policies; /* of struct held_policy: those of the gateways */
 	ev_timer approvers;
 	ev_signal term;
 	ev_timer end; /* active: SIGTERM came, see ending.c */

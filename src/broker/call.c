@@ -31,8 +31,9 @@ call_ended(struct call *c, enum call_end end)
 }
 
 static void
-dial_failed(struct call *c, const char *why)
+dial_failed(struct call *c, enum dial reason, const char *why)
 {
+	c->dial = reason;
 	(void)err_set(
 		&c->why, -EIO, "no connection to %.*s: %.150s", VIEW_ARGS(c->provider->host), why);
 	call_ended(c, CALL_NOT_SENT);
@@ -42,7 +43,8 @@ static void
 on_late(struct ev_loop *loop, ev_timer *t, int events)
 {
 	(void)loop, (void)events;
-	dial_failed(container_of(t, struct call, late), "the dialer did not answer in time");
+	dial_failed(container_of(t, struct call, late), DIAL_TIMEOUT,
+		"the dialer did not answer in time");
 }
 
 struct call *
@@ -84,15 +86,17 @@ call_new(
 void
 call_start(struct call *c)
 {
-	struct msg_dial m = {.port = c->provider->port, .timeout_ms = c->provider->timeout_ms};
+	struct msg_dial m = {
+		.port = c->provider->port, .timeout_ms = c->provider->timeout_ms, .rule = c->rule};
 
 	if (m.timeout_ms > LIMIT_DIAL_MS)
 		m.timeout_ms = (uint32_t)LIMIT_DIAL_MS;
 	if (c->b->dialer == NULL || c->provider->host.n >= sizeof(m.host)) {
-		dial_failed(c, "the dialer is away");
+		dial_failed(c, DIAL_BUSY, "the dialer is away");
 		return;
 	}
 	memcpy(m.host, c->provider->host.p, c->provider->host.n);
+	memcpy(m.policy, c->policy, SHA256_BYTES);
 	c->number = ++c->b->last_call;
 	c->dialling = true;
 	ev_timer_set(&c->late, (double)(m.timeout_ms + LIMIT_DIAL_GRACE_MS) / 1000.0, 0);
@@ -138,7 +142,7 @@ call_dialed(struct broker *b, uint64_t tag, int fd)
 	c->dialling = false;
 	ev_timer_stop(b->loop, &c->late);
 	if (fd_set_nonblock(owned, &err) < 0 || fd_set_cloexec(owned, true, &err) < 0) {
-		dial_failed(c, err.text);
+		dial_failed(c, DIAL_UNREACHABLE, err.text);
 		return;
 	}
 	c->fd = take_fd(&owned);
@@ -146,12 +150,12 @@ call_dialed(struct broker *b, uint64_t tag, int fd)
 }
 
 void
-call_dial_failed(struct broker *b, uint64_t tag, const char *why)
+call_dial_failed(struct broker *b, uint64_t tag, enum dial reason, const char *why)
 {
 	struct call *c = find(b, tag);
 
 	if (c != NULL)
-		dial_failed(c, why);
+		dial_failed(c, reason, why);
 }
 
 void
@@ -159,5 +163,5 @@ call_dialer_lost(struct broker *b)
 {
 	list_each (c, &b->calls, struct call, link)
 		if (c->dialling)
-			dial_failed(c, "the dialer was lost");
+			dial_failed(c, DIAL_BUSY, "the dialer was lost");
 }

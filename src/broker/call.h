@@ -29,6 +29,10 @@ struct call {
 	struct request request;          /* owned */
 	char key[REQUEST_KEY_MAX + 3];   /* the idempotency header's value; empty: none */
 
+	/* Of a brokered request: zero, or the policy and the rule by which the dialer lets it connect. */
+	uint8_t policy[SHA256_BYTES];
+	uint16_t rule;
+
 	int (*permit)(struct call *c, struct err *err); /* NULL: nothing stands in its way */
 	void (*done)(struct call
 			*c); /* once, from the loop, never from call_start; may end in call_free */
@@ -38,6 +42,8 @@ struct call {
 	enum call_end end;
 	bool denied; /* NOT_SENT, because permit said no */
 	bool cut_by_size;
+	enum dial dial;  /* NOT_SENT: why there is no connection; CONNECTED: it stood */
+	CURLcode result; /* CURLE_OK: libcurl is not why */
 	long status;
 	uint64_t retry_after_ms; /* 0: it did not say */
 	struct buf body;         /* owned; at most provider->response_max */
@@ -71,7 +77,7 @@ void call_free(struct call *c);
 
 /* serve.c: what the dialer answered. */
 void call_dialed(struct broker *b, uint64_t tag, int fd);
-void call_dial_failed(struct broker *b, uint64_t tag, const char *why);
+void call_dial_failed(struct broker *b, uint64_t tag, enum dial reason, const char *why);
 void call_dialer_lost(struct broker *b);
 
 /* http.c: begins on c->fd; ends in call_ended. */

@@ -141,6 +141,7 @@ collect(struct http *h)
 			continue;
 		result = m->data.result;
 		must(curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &c) == CURLE_OK);
+		c->result = result;
 		measure(c);
 		if (!c->sent) {
 			if (!c->denied)

@@ -5,6 +5,8 @@
  * file or a socket before the jail, the jail before the first byte of engine, dialer or provider.
  */
 #include "broker/confine.h"
+#include "broker/gateway.h"
+#include "broker/lease.h"
 
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
@@ -37,6 +39,8 @@ broker_init(struct broker *b)
 		.loop = loop_new(), .state = FD_BROKER_STATE, .trust = FD_BROKER_TRUST};
 	list_init(&b->calls);
 	list_init(&b->works);
+	list_init(&b->gateways);
+	list_init(&b->policies);
 	b->approval.trust = b->trust;
 	ev_timer_init(&b->approvers, on_approvers, (double)LIMIT_APPROVERS_MS / 1000.0,
 		(double)LIMIT_APPROVERS_MS / 1000.0);
@@ -62,6 +66,9 @@ load(struct broker *b, struct err *err)
 		return err_set(err, -EPIPE, "the supervisor does not say how to start");
 	if (catalogue_read(FD_BROKER_CATALOGUE, &b->catalogue, err) < 0)
 		return err_context(err, "catalogue");
+	b->leases = calloc(1, sizeof(*b->leases));
+	if (b->leases == NULL)
+		return err_set(err, -ENOMEM, "no memory for leases");
 	if (roots_load(&b->catalogue, b->trust, note, &b->roots, err) < 0 ||
 		http_new(b->loop, &b->http, err) < 0)
 		return err->code;
@@ -72,6 +79,8 @@ static void
 broker_done(struct broker *b)
 {
 	/* Nothing is answered any more; what was sent without an end is `unknown` for the next one. */
+	gateways_free(b);
+	free(b->leases);
 	vault_free(b->vault);
 	checkpoint_done(b);
 	ledger_close(b->ledger);

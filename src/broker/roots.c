@@ -15,14 +15,16 @@
 
 static const char system_bundle[] = "/etc/ssl/certs/ca-certificates.crt";
 
+enum { ROWS_MAX = 1024, NAME_ROOM = 64 };
+
 struct roots_row {
-	struct view name;  /* borrowed from the catalogue */
+	char name[NAME_ROOM];
 	X509_STORE *store; /* owned; NULL: none */
 };
 
 struct roots {
 	size_t n;
-	struct roots_row row[];
+	struct roots_row row[ROWS_MAX];
 };
 
 static int
@@ -85,20 +87,26 @@ static bool
 has(const struct roots *r, struct view name)
 {
 	for (size_t i = 0; i < r->n; i++)
-		if (view_eq(r->row[i].name, name))
+		if (view_is(name, r->row[i].name))
 			return true;
 	return false;
 }
 
-static void
-add(struct roots *r, int trust, struct view name, void (*note)(const char *text))
+void
+roots_want(struct roots *r, int trust, struct view name, void (*note)(const char *text))
 {
-	struct roots_row row = {.name = name};
+	struct roots_row row = {.store = NULL};
 	struct err err = {0};
 	char path[80];
 
-	if (has(r, name))
+	if (has(r, name) || name.n >= sizeof(row.name))
 		return;
+	if (r->n == ROWS_MAX) {
+		note("there are more names of certificates than are kept");
+		return;
+	}
+	if (name.n > 0)
+		memcpy(row.name, name.p, name.n);
 	(void)snprintf(path, sizeof(path), "%.*s.pem", VIEW_ARGS(name));
 	if (store_load(trust, name.n == 0 ? system_bundle : path, &row.store, &err) < 0) {
 		(void)err_context(&err, "%s", name.n == 0 ? system_bundle : path);
@@ -111,15 +119,16 @@ int
 roots_load(const struct catalogue *c, int trust, void (*note)(const char *text), struct roots **ret,
 	struct err *err)
 {
-	struct roots *r = calloc(1, sizeof(*r) + (2 * c->n + 1) * sizeof(struct roots_row));
+	struct roots *r = calloc(1, sizeof(*r));
 
 	if (r == NULL)
 		return err_set(err, -ENOMEM, "no memory for certificates");
+	roots_want(r, trust, view_str(""), note);
 	for (size_t i = 0; i < c->n; i++) {
 		if (c->op[i].provider.tls)
-			add(r, trust, c->op[i].provider.roots, note);
+			roots_want(r, trust, c->op[i].provider.roots, note);
 		if (c->op[i].verify.n != 0 && c->op[i].verify_provider.tls)
-			add(r, trust, c->op[i].verify_provider.roots, note);
+			roots_want(r, trust, c->op[i].verify_provider.roots, note);
 	}
 	*ret = r;
 	return 0;
@@ -139,7 +148,7 @@ struct x509_store_st *
 roots_find(const struct roots *r, struct view name)
 {
 	for (size_t i = 0; i < r->n; i++)
-		if (view_eq(r->row[i].name, name))
+		if (view_is(name, r->row[i].name))
 			return r->row[i].store;
 	return NULL;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The message tables of the broker towards engine, dialer and supervisor. */
+/* The message tables of the broker towards engine, dialer and supervisor; that towards gateways stands in gateway.c. */
 #include "broker/call.h"
+#include "broker/gateway.h"
 #include "broker/work.h"
 
 #include "lib/base/log.h"
@@ -66,6 +67,7 @@ ASKED(broker_contain, contain)
 ASKED(release_ask, release_ask)
 ASKED(epoch_next, epoch)
 ASKED(checkpoint_ask, checkpoint_ask)
+ASKED(lease, lease_ask)
 
 static const struct ipc_row engine_rows[] = {
 	IPC_ROW(VERIFY_ASK, IN_ANY, on_verify_ask),
@@ -80,6 +82,7 @@ static const struct ipc_row engine_rows[] = {
 	IPC_ROW(RELEASE_ASK, IN_ANY, on_release_ask),
 	IPC_ROW(EPOCH_NEXT, IN_ANY, on_epoch_next),
 	IPC_ROW(CHECKPOINT_ASK, IN_ANY, on_checkpoint_ask),
+	IPC_ROW(LEASE, IN_ANY, on_lease),
 };
 
 /* What is in flight goes on: the ledger has its end for the next engine. */
@@ -167,8 +170,8 @@ on_dial_failed(
 	struct ipc_peer *peer, struct ipc_msg *in, const struct msg_dial_failed *m, struct err *err)
 {
 	(void)err;
-	call_dial_failed(
-		broker_of(peer), in->tag, m->text[0] != '\0' ? m->text : dial_text(m->reason));
+	call_dial_failed(broker_of(peer), in->tag, m->reason,
+		m->text[0] != '\0' ? m->text : dial_text(m->reason));
 	return 0;
 }
 
@@ -266,11 +269,23 @@ on_broker_dialer(struct ipc_peer *peer, struct ipc_msg *in, const struct msg_bro
 	return serve_dialer(broker_of(peer), ipc_msg_take(in, 0), err);
 }
 
+static int
+on_broker_gateway(struct ipc_peer *peer, struct ipc_msg *in, const struct msg_broker_gateway *m,
+	struct err *err)
+{
+	int edge = ipc_msg_take(in, 0);
+
+	(void)err;
+	gateway_add(broker_of(peer), m, edge, ipc_msg_take(in, 1));
+	return 0;
+}
+
 IPC_HANDLER(secret, on_secret)
 IPC_HANDLER(mirror, on_mirror)
 IPC_HANDLER(broker_begin, on_broker_begin)
 IPC_HANDLER(broker_engine, on_broker_engine)
 IPC_HANDLER(broker_dialer, on_broker_dialer)
+IPC_HANDLER(broker_gateway, on_broker_gateway)
 
 static const struct ipc_row supervisor_rows[] = {
 	IPC_ROW(SECRET, IN(BROKER_STARTING), on_secret),
@@ -278,6 +293,7 @@ static const struct ipc_row supervisor_rows[] = {
 	IPC_ROW(BROKER_BEGIN, IN(BROKER_STARTING), on_broker_begin),
 	IPC_ROW(BROKER_ENGINE, IN(BROKER_LIVE), on_broker_engine),
 	IPC_ROW(BROKER_DIALER, IN(BROKER_LIVE), on_broker_dialer),
+	IPC_ROW(BROKER_GATEWAY, IN(BROKER_LIVE), on_broker_gateway),
 };
 
 static void

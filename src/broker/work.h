@@ -79,6 +79,9 @@ void read_ask(struct broker *b, struct ask ask, const struct msg_read_ask *m);
 /* execute.c */
 void execute(struct broker *b, struct ask ask, const struct msg_execute *m);
 
+/* gateway.c: a brokered request of a sandbox */
+void lease_ask(struct broker *b, struct ask ask, const struct msg_lease *m);
+
 /* lookup.c */
 void execution_ask(struct broker *b, struct ask ask, const struct msg_execution_ask *m);
 void lookup_ask(struct broker *b, struct ask ask, const struct msg_lookup_ask *m);

@@ -145,6 +145,14 @@ embedded_check(const struct address *a, struct err *err)
 	return 0;
 }
 
+/* B18: an interface id of ISATAP, below any prefix, carries an IPv4 address to which a router may bring it. */
+static bool
+is_isatap(const struct address *a)
+{
+	return (a->b[8] == 0x00 || a->b[8] == 0x02) && a->b[9] == 0 && a->b[10] == 0x5e &&
+	       a->b[11] == 0xfe;
+}
+
 static int
 class6_check(const struct address *a, struct err *err)
 {
@@ -156,6 +164,8 @@ class6_check(const struct address *a, struct err *err)
 	word = range_of(a, ranges6, ARRAY_LEN(ranges6));
 	if (word == NULL && (a->b[0] & 0xe0) != 0x20)
 		word = "outside of 2000::/3";
+	if (word == NULL && is_isatap(a))
+		word = "ISATAP";
 	return word == NULL ? 0 : refuse(a, word, err);
 }
 

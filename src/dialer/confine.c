@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The jail; see confine.h. It makes sockets, so the filter names which (dialer-syscalls.def), and where the kernel can tell by port
- * (Landlock ABI 4) it connects TCP to the ports of its table and of the name servers only. No file can be opened any more.
+ * (Landlock ABI 4) it connects TCP to the ports of its tables and of the name servers only. Tables of gateways come later, their ports before
+ * (DIALER_PORTS). No file can be opened any more.
  */
 #include "confine.h"
 
@@ -9,37 +10,61 @@
 #include "lib/jail/jail.h"
 #include "limits.h"
 
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
-enum { PORTS_MAX = ORIGINS_MAX + SERVERS_MAX };
-
-static void
-port_add(uint16_t *ports, size_t *n, uint16_t port)
+void
+port_tell(uint8_t told[static PORTS / 8], uint16_t port)
 {
-	for (size_t i = 0; i < *n; i++)
-		if (ports[i] == port)
-			return;
-	ports[(*n)++] = port;
+	told[port / 8] |= (uint8_t)(1U << port % 8);
+}
+
+bool
+port_told(const uint8_t told[static PORTS / 8], uint16_t port)
+{
+	return (told[port / 8] >> port % 8 & 1) != 0;
+}
+
+/* Origins, name servers and policies. Returns how many. */
+static size_t
+ports_all(const struct dialer *d, uint16_t ret[static PORTS])
+{
+	uint8_t all[PORTS / 8];
+	size_t n = 0;
+
+	memcpy(all, d->told, sizeof(all));
+	for (size_t i = 0; i < d->origins.n; i++)
+		port_tell(all, d->origins.row[i].port);
+	for (size_t i = 0; i < d->servers.n; i++)
+		port_tell(all, d->servers.row[i].port);
+	for (unsigned port = 1; port < PORTS; port++)
+		if (port_told(all, (uint16_t)port))
+			ret[n++] = (uint16_t)port;
+	return n;
 }
 
 int
 confine(const struct dialer *d, struct err *err)
 {
-	const struct jail_rlimit rlimits[] = {{RLIMIT_NOFILE, LIMIT_DESCRIPTORS}};
-	uint16_t ports[PORTS_MAX];
-	size_t n = 0;
+	auto_free uint16_t *ports = calloc(PORTS, sizeof(*ports));
+	struct jail_rlimit rlimits[] = {{RLIMIT_NOFILE, LIMIT_DESCRIPTORS}};
+	struct rlimit had;
 
-	for (size_t i = 0; i < d->origins.n; i++)
-		port_add(ports, &n, d->origins.row[i].port);
-	for (size_t i = 0; i < d->servers.n; i++)
-		port_add(ports, &n, d->servers.row[i].port);
+	if (ports == NULL)
+		return err_set(err, -ENOMEM, "no memory for the ports");
+	if (getrlimit(RLIMIT_NOFILE, &had) < 0)
+		return err_errno(err, "limit of open files");
+	if (rlimits[0].value > had.rlim_max)
+		rlimits[0].value = had.rlim_max; /* it was started with less */
 	const struct jail jail = {
 		.uid = getuid(),
 		.gid = getgid(),
 		.rlimits = rlimits,
 		.rlimits_n = ARRAY_LEN(rlimits),
 		.ports = ports,
-		.ports_n = n,
+		.ports_n = ports_all(d, ports),
 		.filter = dialer_syscalls,
 		.filter_n = ARRAY_LEN(dialer_syscalls),
 	};

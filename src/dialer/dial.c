@@ -7,6 +7,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/ipc/reach_bounds.h"
 #include "lib/loop/loop.h"
 #include "limits.h"
 #include "resolve.h"
@@ -18,9 +19,10 @@
 
 struct dialing {
 	struct link link;
+	struct asker *asker;   /* borrowed */
 	struct dialer *dialer; /* borrowed */
 	uint64_t tag;
-	const struct origin *origin; /* borrowed from the table */
+	struct origin to; /* as its table has it; the table may go */
 	uint64_t until_ms;
 	ev_timer late;
 	struct resolve *resolve; /* owned; NULL: not now */
@@ -36,16 +38,6 @@ struct dialing {
 static void candidate_try(struct dialing *d);
 
 /* ---- the end ---- */
-
-static void
-fail_tell(struct dialer *dialer, uint64_t tag, enum dial reason, const char *text)
-{
-	struct msg_dial_failed m = {.reason = reason};
-
-	(void)snprintf(m.text, sizeof(m.text), "%s", text);
-	if (dialer->broker != NULL)
-		IPC_SEND(dialer->broker, tag, DIAL_FAILED, dial_failed, m);
-}
 
 static void
 socket_close(struct dialing *d)
@@ -64,22 +56,25 @@ dial_free(struct dialing *d)
 	if (d->resolve != NULL)
 		resolve_cancel(take_ptr(d->resolve));
 	list_remove(&d->link);
-	d->dialer->ndials--;
+	d->asker->ndials--;
+	d->dialer->nreaches -= d->asker->gateway;
 	loop_free_later(d->dialer->loop, d);
 }
 
+/* What a gateway is refused is on record with the engine; here it could fill the log. */
 static void
 dial_fail(struct dialing *d, enum dial reason, const char *text)
 {
-	log_line("no connection to %s port %u: %s", d->origin->host, d->origin->port, text);
-	fail_tell(d->dialer, d->tag, reason, text);
+	if (!d->asker->gateway)
+		log_line("no connection to %s port %u: %s", d->to.host, d->to.port, text);
+	d->asker->failed(d->asker, d->tag, reason, text);
 	dial_free(d);
 }
 
 void
-dials_forget(struct dialer *d)
+dials_forget(struct asker *a)
 {
-	list_each (dial, &d->dials, struct dialing, link)
+	list_each (dial, &a->dials, struct dialing, link)
 		dial_free(dial);
 }
 
@@ -104,7 +99,7 @@ candidate_failed(struct dialing *d, const char *why)
 static void
 connected(struct dialing *d)
 {
-	struct msg_dialed m = {0};
+	char text[ADDRESS_TEXT];
 	struct sockaddr_storage at = {0};
 	socklen_t len = sizeof(at);
 	struct address far;
@@ -113,7 +108,7 @@ connected(struct dialing *d)
 
 	if (getpeername(d->fd, (struct sockaddr *)&at, &len) < 0 ||
 		!address_of_sock(&at, &far, &port) || !address_eq(&far, &d->candidate[d->at]) ||
-		port != d->origin->port) {
+		port != d->to.port) {
 		candidate_failed(d, "the far end is another one");
 		return;
 	}
@@ -121,9 +116,8 @@ connected(struct dialing *d)
 		candidate_failed(d, "the socket takes no option");
 		return;
 	}
-	address_text(&far, m.address);
-	if (d->dialer->broker != NULL)
-		IPC_SEND_FD(d->dialer->broker, d->tag, DIALED, dialed, d->fd, m);
+	address_text(&far, text);
+	d->asker->connected(d->asker, d->tag, text, d->fd);
 	dial_free(d);
 }
 
@@ -169,7 +163,7 @@ static void
 candidate_try(struct dialing *d)
 {
 	struct sockaddr_storage at;
-	socklen_t len = address_sock(&d->candidate[d->at], d->origin->port, &at);
+	socklen_t len = address_sock(&d->candidate[d->at], d->to.port, &at);
 
 	d->fd = socket(d->candidate[d->at].family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (d->fd < 0 ||
@@ -185,21 +179,27 @@ candidate_try(struct dialing *d)
 
 /* ---- a name ---- */
 
-/* All or nothing: whoever answers with one address of ours among public ones has no good reason. */
+/*
+ * All or nothing: whoever answers with one address of ours among public ones has no good reason. The sentence is about the first that is not
+ * public; the reason tells whether there were others.
+ */
 static bool
 candidates_judge(struct dialing *d, const struct address *a, size_t n)
 {
-	for (size_t i = 0; i < n; i++) {
-		struct err err = {0};
+	struct err err = {0};
+	size_t denied = 0;
 
-		if (class_check(&a[i], &d->dialer->own, &err) < 0) {
-			dial_fail(d, DIAL_ADDRESS, err.text);
-			return false;
-		}
+	for (size_t i = 0; i < n; i++) {
+		struct err more = {0};
+
+		if (class_check(&a[i], &d->dialer->own, denied == 0 ? &err : &more) < 0)
+			denied++;
 		d->candidate[i] = a[i];
 	}
 	d->n = n;
-	return true;
+	if (denied > 0)
+		dial_fail(d, denied == n ? DIAL_ADDRESS : DIAL_MIXED, err.text);
+	return denied == 0;
 }
 
 static void
@@ -228,7 +228,7 @@ on_late(struct ev_loop *loop, ev_timer *w, int events)
 static void
 dial_start(struct dialing *d)
 {
-	const struct origin *o = d->origin;
+	const struct origin *o = &d->to;
 
 	if (!o->literal) {
 		d->resolve = resolve_new(
@@ -246,34 +246,51 @@ dial_start(struct dialing *d)
 	}
 }
 
-void
-dial_begin(
-	struct dialer *dialer, uint64_t tag, struct view host, uint16_t port, uint32_t timeout_ms)
+/*
+ * The broker has its own share. Of the gateways' each has its own bound, and beyond half of the whole only those begin more that have few: so
+ * those that take all that they can leave something to the others.
+ */
+static bool
+has_room(const struct asker *a)
 {
-	const struct origin *origin = origins_find(&dialer->origins, host, port);
-	uint64_t wait = timeout_ms < LIMIT_TIMEOUT_MAX_MS ? timeout_ms : LIMIT_TIMEOUT_MAX_MS;
-	struct dialing *d;
+	const struct dialer *d = a->dialer;
 
-	if (origin == NULL) {
-		log_line("asked for what is no origin");
-		fail_tell(dialer, tag, DIAL_NOT_LISTED, "it is no origin of the catalogue");
-		return;
-	}
-	d = dialer->ndials >= LIMIT_DIALS ? NULL : calloc(1, sizeof(*d));
+	if (!a->gateway)
+		return a->ndials < LIMIT_DIALS;
+	if (a->ndials >= REACH_LIVE_MAX || d->nreaches >= LIMIT_REACHES)
+		return false;
+	return d->nreaches < LIMIT_REACHES / 2 || a->ndials < LIMIT_REACH_SHARE;
+}
+
+void
+asker_init(struct asker *a, struct dialer *d, bool gateway)
+{
+	*a = (struct asker){.dialer = d, .gateway = gateway};
+	list_init(&a->dials);
+}
+
+void
+dial_begin(struct asker *a, uint64_t tag, const struct origin *to, uint32_t timeout_ms)
+{
+	uint64_t wait = timeout_ms < LIMIT_TIMEOUT_MAX_MS ? timeout_ms : LIMIT_TIMEOUT_MAX_MS;
+	struct dialing *d = has_room(a) ? calloc(1, sizeof(*d)) : NULL;
+
 	if (d == NULL) {
-		fail_tell(dialer, tag, DIAL_BUSY, "too many connections are on their way");
+		a->failed(a, tag, DIAL_BUSY, "too many connections are on their way");
 		return;
 	}
-	d->dialer = dialer;
+	d->asker = a;
+	d->dialer = a->dialer;
 	d->tag = tag;
-	d->origin = origin;
+	d->to = *to;
 	d->fd = -1;
 	d->until_ms = clock_mono_ms() + wait;
-	list_append(&dialer->dials, &d->link);
-	dialer->ndials++;
+	list_append(&a->dials, &d->link);
+	a->ndials++;
+	a->dialer->nreaches += a->gateway;
 	ev_init(&d->writable, on_writable);
 	ev_init(&d->share, on_share);
 	ev_timer_init(&d->late, on_late, (double)wait / 1000, 0.0);
-	ev_timer_start(dialer->loop, &d->late);
+	ev_timer_start(a->dialer->loop, &d->late);
 	dial_start(d);
 }

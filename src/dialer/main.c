@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * demilune-dialer: the only process that connects to the outside. Descriptors as in proto/fds.def; no arguments, no environment. Reads
- * what it needs of the host, confines itself, then listens to the broker. Ends when the supervisor closes its edge.
+ * what it needs of the host, confines itself, then listens to the broker and to gateways. Ends when the supervisor closes its edge.
  */
 #include "confine.h"
+#include "gateway.h"
 #include "serve.h"
 
 #include "lib/base/fd.h"
@@ -39,7 +40,9 @@ dialer_init(struct dialer *d, struct err *err)
 		r = own_learn(&d->own, err);
 	if (r < 0)
 		return r;
-	list_init(&d->dials);
+	list_init(&d->gateways);
+	list_init(&d->policies);
+	broker_init(d);
 	d->begin = dialer_begin;
 	d->loop = loop_new();
 	return serve_supervisor(d, FD_DIALER_SUPERVISOR, err);
@@ -59,8 +62,9 @@ main(int argc, char **argv)
 	if (fd_close_from(FD_DIALER_ORIGINS + 1, &err) < 0 || dialer_init(&dialer, &err) < 0)
 		log_exit(EXIT_NO_START, "%s", err.text);
 	ev_run(dialer.loop, 0);
-	dials_forget(&dialer);
-	ipc_peer_close(dialer.broker);
+	gateways_free(&dialer);
+	dials_forget(&dialer.broker);
+	ipc_peer_close(dialer.broker.peer);
 	ipc_peer_close(dialer.supervisor);
 	loop_free(dialer.loop);
 	origins_done(&dialer.origins);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The message tables of the dialer towards broker and supervisor. */
+/* The message tables of the dialer towards broker and supervisor; that towards gateways stands in gateway.c. */
 #pragma once
 
 #include "dial.h"
@@ -10,4 +10,5 @@ enum dialer_state {
 }; /* of the supervisor's peer: before and after DIALER_BEGIN */
 
 int serve_supervisor(struct dialer *d, int fd, struct err *err) MUST_CHECK;
+void broker_init(struct dialer *d); /* no edge yet */
 int serve_broker(struct dialer *d, int fd, struct err *err) MUST_CHECK;

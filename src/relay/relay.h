@@ -43,7 +43,6 @@ struct relay {
 	uint64_t ping_value;
 	bool ping_open; /* no answer yet */
 	bool frozen;
-	bool trusts; /* the agent was told what its programs are to trust */
 	struct store_budget budget;
 	struct proposals proposals;
 };

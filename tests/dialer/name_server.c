@@ -167,6 +167,26 @@ own(struct answer *a)
 	four(a, NULL, "140.82.112.200");
 }
 static void
+own6(struct answer *a)
+{
+	six(a, NULL, "2606:4700:99::a00:1");
+}
+static void
+isatap(struct answer *a)
+{
+	six(a, NULL, "2607:f8b0::5efe:a00:1");
+}
+static void
+pool(struct answer *a)
+{
+	four(a, NULL, PUBLIC), four(a, NULL, "198.18.0.5"), six(a, NULL, "fd00:5eed::5");
+}
+static void
+azure(struct answer *a)
+{
+	four(a, NULL, "168.63.129.16");
+}
+static void
 rebind(struct answer *a)
 {
 	four(a, NULL, a->times == 0 ? PUBLIC : "127.0.0.1");
@@ -295,7 +315,8 @@ static const struct {
 	void (*write)(struct answer *a);
 } ways[] = {{"public", public}, {"private", private}, {"metadata", metadata},
 	{"loopback", loopback}, {"localhost", public}, {"mixed", mixed}, {"mixed6", mixed6},
-	{"nat64", nat64}, {"v6", v6}, {"two", two}, {"own", own}, {"rebind", rebind},
+	{"nat64", nat64}, {"v6", v6}, {"two", two}, {"own", own}, {"own6", own6},
+	{"isatap", isatap}, {"pool", pool}, {"azure", azure}, {"rebind", rebind},
 	{"to-private", to_private}, {"to-public", to_public}, {"loop", loop}, {"other", other},
 	{"nodata", nothing}, {"nx", no_name}, {"servfail", servfail}, {"refused", refused},
 	{"silent", silent}, {"wrong-id", wrong_id}, {"spoofed", public}, {"garbage", garbage},

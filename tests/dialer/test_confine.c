@@ -19,7 +19,14 @@
 
 #include <cmocka.h>
 
-enum { UID = 77178, LISTED = 4433, SERVER = 5300, CONFINE_FAILED = 77, SUCCEEDED = 100 };
+enum {
+	UID = 77178,
+	LISTED = 4433,
+	SERVER = 5300,
+	TOLD = 4500,
+	CONFINE_FAILED = 77,
+	SUCCEEDED = 100
+};
 
 static int
 try_connect(uint16_t port)
@@ -117,6 +124,12 @@ try_server(void)
 }
 
 static int
+try_told(void)
+{
+	return try_connect(TOLD);
+}
+
+static int
 try_other_port(void)
 {
 	return try_connect(LISTED + 1);
@@ -138,7 +151,8 @@ static const struct {
 	{"raw", try_raw, -SIGSYS}, {"ping", try_ping, -SIGSYS}, {"netlink", try_netlink, -SIGSYS},
 	{"option", try_option, -SIGSYS}, {"fork", try_fork, -SIGSYS}, {"exec", try_exec, -SIGSYS},
 	{"listed", try_listed, ECONNREFUSED}, {"server", try_server, ECONNREFUSED},
-	{"other port", try_other_port, EACCES}, {"question", try_question, SUCCEEDED}};
+	{"told", try_told, ECONNREFUSED}, {"other port", try_other_port, EACCES},
+	{"question", try_question, SUCCEEDED}};
 
 static int
 confined(const char *name)
@@ -148,6 +162,7 @@ confined(const char *name)
 		.origins = {.row = &row, .n = 1}, .servers = {.row = {{.port = SERVER}}, .n = 1}};
 	struct err err = {0};
 
+	port_tell(d.told, TOLD);
 	if (confine(&d, &err) < 0)
 		return CONFINE_FAILED;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)

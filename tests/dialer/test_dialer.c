@@ -4,7 +4,7 @@
  * addresses that write down each connection. The test is its broker and its supervisor. What is refused must show in three
  * places: the answer, the questions, the listeners. Names are those of research: egress, section C.
  */
-#include "name_server.h"
+#include "world.h"
 
 #include "lib/base/clock.h"
 #include "lib/ipc/datagram.h"
@@ -29,96 +29,8 @@
 
 #include <cmocka.h>
 
-enum { PORT = 4433, FULL_PORT = 4434, SECOND_PORT = 4435, NOBODY_PORT = 4436, UID = 77177 };
-
-static struct question_log *asked;
-static pid_t server;
-static int listener, full, fillers[8]; /* [::]:PORT, and one whose queue is full */
-static int second;                     /* 93.184.216.35:SECOND_PORT only */
-
-static int broker, supervisor, pidfd;
-static pid_t dialer;
 static uint64_t tag;
 static uint8_t room[65536];
-
-/* ---- the world ---- */
-
-static void
-run(const char *command)
-{
-	int status;
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		(void)execl("/bin/sh", "sh", "-c", command, NULL);
-		_exit(127);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	if (status != 0)
-		fail_msg("%s", command);
-}
-
-static int
-listen_at(const char *address, uint16_t port, int queue)
-{
-	struct sockaddr_in6 at = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
-	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
-
-	assert_int_equal(inet_pton(AF_INET6, address, &at.sin6_addr), 1);
-	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	(void)setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof(on));
-	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
-	assert_int_equal(listen(fd, queue), 0);
-	return fd;
-}
-
-static int
-world_setup(void **state)
-{
-	(void)state;
-	/* Loopback alone; whole networks are local to it without being an address of an interface. */
-	if (unshare(CLONE_NEWNET) < 0)
-		return -1;
-	run("busybox ip link set lo up"
-	    " && for n in 93.184.216.0/24 10.0.0.0/8 169.254.0.0/16 140.82.112.0/24; do"
-	    " busybox ip route add local $n dev lo table local || exit 1; done"
-	    " && busybox ip -6 route add local 2606:4700::/32 dev lo table local"
-	    " && busybox ip -6 route add local 64:ff9b::/96 dev lo table local"
-	    " && busybox ip addr add 140.82.112.1/24 dev lo");
-	asked = mmap(
-		NULL, sizeof(*asked), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	assert_true(asked != MAP_FAILED);
-	asked->n = -1;
-	listener = listen_at("::", PORT, 256);
-	second = listen_at("::ffff:93.184.216.35", SECOND_PORT, 16);
-	full = listen_at("::", FULL_PORT, 0);
-	for (size_t i = 0; i < ARRAY_LEN(fillers); i++) {
-		struct sockaddr_in at = {.sin_family = AF_INET,
-			.sin_port = htons(FULL_PORT),
-			.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-
-		fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-		(void)connect(
-			fillers[i], (struct sockaddr *)&at, sizeof(at)); /* it stays in the queue */
-	}
-	server = fork();
-	if (server == 0)
-		name_server_run(asked);
-	for (int i = 0; i < 1000 && *(volatile int *)&asked->n < 0; i++)
-		(void)poll(NULL, 0, 5);
-	return asked->n == 0 ? 0 : -1;
-}
-
-static int
-world_teardown(void **state)
-{
-	(void)state;
-	(void)kill(server, SIGKILL);
-	(void)waitpid(server, NULL, 0);
-	return 0;
-}
-
-/* ---- a dialer ---- */
 
 static const char table[] = "{\"origins\":["
 			    "{\"host\":\"10.0.0.7\",\"port\":4433},"
@@ -160,83 +72,20 @@ static const char table[] = "{\"origins\":["
 			    "{\"host\":\"wrong-id.test\",\"port\":4433}"
 			    "]}";
 
-static void
-pair(int *mine, int *theirs)
-{
-	struct err err;
-	int both[2];
-
-	assert_int_equal(ipc_pair(both, &err), 0);
-	*mine = both[0];
-	*theirs = both[1];
-}
-
-static void
-say(int edge, enum msg_type type, const struct buf *body, const int *fds, size_t nfds)
-{
-	auto_buf struct buf packed;
-	struct err err = {0};
-
-	buf_init(&packed, IPC_MAX);
-	ipc_pack(&packed, type, tag, buf_view(body));
-	if (ipc_write(edge, buf_view(&packed), fds, nfds, &err) < 0)
-		fail_msg("%s", err.text);
-}
-
-static void
-start_with(const char *origins, const char *first, const char *next)
-{
-	struct msg_dialer_begin begin = {0};
-	auto_fd int memory = memfd_create("origins", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	auto_fd int theirs_broker = -1, theirs_supervisor = -1;
-	auto_buf struct buf body;
-	struct err err = {0};
-
-	assert_int_equal(write(memory, origins, strlen(origins)), (ssize_t)strlen(origins));
-	assert_int_equal(fcntl(memory, F_ADD_SEALS,
-				 F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL),
-		0);
-	pair(&broker, &theirs_broker);
-	pair(&supervisor, &theirs_supervisor);
-	const int fds[] = {[FD_DIALER_BROKER - 3] = theirs_broker,
-		[FD_DIALER_SUPERVISOR - 3] = theirs_supervisor,
-		[FD_DIALER_ORIGINS - 3] = memory};
-	const struct program_start start = {
-		.path = DIALER, .uid = UID, .fds = fds, .nfds = ARRAY_LEN(fds)};
-
-	dialer = program_start(&start, &pidfd, &err);
-	if (dialer < 0)
-		fail_msg("%s", err.text);
-	(void)snprintf(begin.resolvers[0], sizeof(begin.resolvers[0]), "%s", first);
-	(void)snprintf(begin.resolvers[1], sizeof(begin.resolvers[1]), "%s", next);
-	buf_init(&body, IPC_MAX);
-	msg_dialer_begin_put(&body, &begin);
-	say(supervisor, MSG_DIALER_BEGIN, &body, NULL, 0);
-}
-
 static int
 setup(void **state)
 {
 	(void)state;
-	asked->n = 0;
-	start_with(table, "127.0.0.1:5300", "");
+	world.asked->n = 0;
+	dialer_start(table, NULL, "127.0.0.1:5300", "");
 	return 0;
-}
-
-static void
-close_kept(int *fd)
-{
-	if (*fd >= 0)
-		(void)close(take_fd(fd));
 }
 
 static int
 teardown(void **state)
 {
 	(void)state;
-	program_end(&pidfd);
-	close_kept(&broker);
-	close_kept(&supervisor);
+	dialer_end();
 	return 0;
 }
 
@@ -244,13 +93,9 @@ static uint64_t
 ask(const char *host, uint16_t port, uint32_t timeout_ms)
 {
 	struct msg_dial m = {.port = port, .timeout_ms = timeout_ms};
-	auto_buf struct buf body;
 
 	(void)snprintf(m.host, sizeof(m.host), "%s", host);
-	tag++;
-	buf_init(&body, IPC_MAX);
-	msg_dial_put(&body, &m);
-	say(broker, MSG_DIAL, &body, NULL, 0);
+	SAY(world.broker, ++tag, DIAL, dial, NULL, 0, m);
 	return tag;
 }
 
@@ -264,7 +109,7 @@ struct said {
 static struct said
 hear(int timeout_ms)
 {
-	struct pollfd p = {.fd = broker, .events = POLLIN};
+	struct pollfd p = {.fd = world.broker, .events = POLLIN};
 	struct said s = {.reason = DIAL_CONNECTED, .fd = -1};
 	struct msg_dial_failed failed;
 	struct msg_dialed dialed;
@@ -272,7 +117,8 @@ hear(int timeout_ms)
 	struct err err = {0};
 
 	assert_int_equal(poll(&p, 1, timeout_ms), 1);
-	if (ipc_read(broker, EDGE_BROKER_DIALER, ROOM_DIALER, room, sizeof(room), &in, &err) < 0)
+	if (ipc_read(world.broker, EDGE_BROKER_DIALER, ROOM_DIALER, room, sizeof(room), &in, &err) <
+		0)
 		fail_msg("%s", err.text);
 	s.tag = in.tag;
 	if (in.type == MSG_DIALED) {
@@ -285,30 +131,6 @@ hear(int timeout_ms)
 		(void)snprintf(s.text, sizeof(s.text), "%s", failed.text);
 	}
 	return s;
-}
-
-static int
-questions(const char *host, int type)
-{
-	int n = 0;
-
-	for (int i = 0; i < asked->n; i++)
-		n += strcasecmp(asked->row[i].name, host) == 0 &&
-		     (type == 0 || asked->row[i].type == type);
-	return n;
-}
-
-/* Connections that came to the listener since the last look. */
-static int
-connections(int fd)
-{
-	int n = 0, c;
-
-	while ((c = accept4(fd, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
-		(void)close(c);
-		n++;
-	}
-	return n;
 }
 
 static struct said
@@ -330,7 +152,7 @@ refused(const char *host, enum dial reason, const char *about)
 	if (s.reason != reason || strstr(s.text, about) == NULL)
 		fail_msg("%s: %d %s", host, (int)s.reason, s.text);
 	assert_int_equal(s.fd, -1);
-	assert_int_equal(connections(listener), 0);
+	assert_int_equal(connections(world.listener), 0);
 }
 
 static void
@@ -340,7 +162,7 @@ dialled(const char *host, uint16_t port, const char *address)
 
 	if (s.reason != DIAL_CONNECTED || strcmp(s.text, address) != 0)
 		fail_msg("%s: %d %s", host, (int)s.reason, s.text);
-	assert_int_equal(connections(port == PORT ? listener : second), 1);
+	assert_int_equal(connections(port == PORT ? world.listener : world.second), 1);
 	(void)close(s.fd);
 }
 
@@ -364,7 +186,7 @@ a_public_name(void **state)
 	len = sizeof(on);
 	assert_int_equal(getsockopt(s.fd, IPPROTO_TCP, TCP_NODELAY, &on, &len), 0);
 	assert_int_equal(on, 1);
-	c = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	c = accept4(world.listener, NULL, NULL, SOCK_CLOEXEC);
 	assert_true(c >= 0);
 	assert_int_equal(send(s.fd, "x", 1, MSG_NOSIGNAL), 1);
 	assert_int_equal(recv(c, &byte, 1, 0), 1);
@@ -374,7 +196,7 @@ a_public_name(void **state)
 	(void)close(c);
 	assert_int_equal(questions("public.test", 1), 1);
 	assert_int_equal(questions("public.test", 28), 1);
-	assert_int_equal(asked->n, 2);
+	assert_int_equal(world.asked->n, 2);
 }
 
 static void
@@ -396,7 +218,7 @@ an_exact_address(void **state)
 {
 	(void)state;
 	dialled("exact.test", PORT, "10.0.0.5");
-	assert_int_equal(asked->n, 0);
+	assert_int_equal(world.asked->n, 0);
 }
 
 /* C16 C17: names that other resolvers answer by themselves. */
@@ -412,7 +234,8 @@ static void
 the_next_name_server(void **state)
 {
 	(void)teardown(state);
-	start_with(table, "127.0.0.1:5399", "127.0.0.1:5300"); /* nobody is at the first one */
+	dialer_start(
+		table, NULL, "127.0.0.1:5399", "127.0.0.1:5300"); /* nobody is at the first one */
 	dialled("public.test", PORT, "93.184.216.34");
 }
 
@@ -425,11 +248,11 @@ questions_cannot_be_guessed(void **state)
 	(void)state;
 	for (int i = 0; i < 8; i++)
 		dialled("public.test", PORT, "93.184.216.34");
-	assert_int_equal(asked->n, 16);
-	for (int i = 1; i < asked->n; i++) {
-		ids += asked->row[i].id != asked->row[i - 1].id;
-		ports += asked->row[i].port != asked->row[i - 1].port;
-		cases += strcmp(asked->row[i].name, asked->row[i - 1].name) != 0;
+	assert_int_equal(world.asked->n, 16);
+	for (int i = 1; i < world.asked->n; i++) {
+		ids += world.asked->row[i].id != world.asked->row[i - 1].id;
+		ports += world.asked->row[i].port != world.asked->row[i - 1].port;
+		cases += strcmp(world.asked->row[i].name, world.asked->row[i - 1].name) != 0;
 	}
 	assert_true(ids >= 13 && ports >= 13 && cases >= 12);
 }
@@ -452,9 +275,9 @@ static void
 C2_mixed_answers(void **state)
 {
 	(void)state;
-	refused("mixed.test", DIAL_ADDRESS, "10.0.0.5");
-	refused("mixed6.test", DIAL_ADDRESS, "loopback");
-	refused("nat64.test", DIAL_ADDRESS, "NAT64 of 10.0.0.5 (private)");
+	refused("mixed.test", DIAL_MIXED, "10.0.0.5");
+	refused("mixed6.test", DIAL_MIXED, "loopback");
+	refused("nat64.test", DIAL_MIXED, "NAT64 of 10.0.0.5 (private)");
 }
 
 static void
@@ -543,8 +366,8 @@ C16_what_is_not_listed(void **state)
 		if (s.reason != DIAL_NOT_LISTED)
 			fail_msg("%s: %d %s", rows[i].host, (int)s.reason, s.text);
 	}
-	assert_int_equal(asked->n, 0);
-	assert_int_equal(connections(listener), 0);
+	assert_int_equal(world.asked->n, 0);
+	assert_int_equal(connections(world.listener), 0);
 }
 
 static void
@@ -567,60 +390,39 @@ nobody_there(void **state)
 }
 
 static void
-not_more_than_64(void **state)
+not_more_than_96(void **state)
 {
 	struct said s;
 
 	(void)state;
-	for (int i = 0; i < 64; i++)
+	for (int i = 0; i < 96; i++)
 		(void)ask("silent.test", PORT, 2000);
 	(void)ask("public.test", PORT, 3000);
 	s = hear(2000);
 	assert_int_equal(s.reason, DIAL_BUSY);
 	assert_int_equal(s.tag, tag);
-	for (int i = 0; i < 64; i++)
+	for (int i = 0; i < 96; i++)
 		assert_int_equal(hear(10000).reason, DIAL_TIMEOUT);
 	dialled("public.test", PORT, "93.184.216.34");
 }
 
 /* ---- the process ---- */
 
-static bool
-closed(int edge)
-{
-	struct pollfd p = {.fd = edge, .events = POLLIN};
-
-	return poll(&p, 1, 5000) == 1 && (p.revents & POLLHUP) != 0;
-}
-
 static void
 a_broker_that_breaks_the_protocol(void **state)
 {
-	auto_buf struct buf none;
 	int theirs;
 
 	(void)state;
 	(void)ask("silent.test", PORT, 5000);
 	(void)ask("public.test", PORT, 0); /* no time */
-	assert_true(closed(broker));
-	close_kept(&broker);
+	assert_true(closed(world.broker));
+	(void)close(world.broker);
 	/* The next broker's edge, by the supervisor; what the last one asked for is not answered to it. */
-	pair(&broker, &theirs);
-	buf_init(&none, 64);
-	say(supervisor, MSG_DIALER_BROKER, &none, &theirs, 1);
+	pair(&world.broker, &theirs);
+	SAY(world.supervisor, 0, DIALER_BROKER, dialer_broker, &theirs, 1, {0});
 	(void)close(theirs);
 	dialled("public.test", PORT, "93.184.216.34");
-}
-
-static int
-ended(void)
-{
-	siginfo_t info = {0};
-	struct pollfd p = {.fd = pidfd, .events = POLLIN};
-
-	assert_int_equal(poll(&p, 1, 15000), 1);
-	assert_int_equal(waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED | WNOWAIT), 0);
-	return info.si_code == CLD_EXITED ? info.si_status : -info.si_status;
 }
 
 static void
@@ -628,19 +430,19 @@ it_ends_with_the_supervisor(void **state)
 {
 	(void)state;
 	dialled("public.test", PORT, "93.184.216.34");
-	close_kept(&supervisor);
-	assert_int_equal(ended(), 0);
+	(void)close(take_fd(&world.supervisor));
+	assert_int_equal(dialer_ended(), 0);
 }
 
 static void
 no_table_no_dialer(void **state)
 {
 	(void)teardown(state);
-	start_with("{\"origins\":[{\"host\":\"a.1\",\"port\":1}]}", "127.0.0.1:5300", "");
-	assert_int_equal(ended(), 1);
+	dialer_start("{\"origins\":[{\"host\":\"a.1\",\"port\":1}]}", NULL, "127.0.0.1:5300", "");
+	assert_int_equal(dialer_ended(), 1);
 	(void)teardown(state);
-	start_with(table, "not-an-address", "");
-	assert_int_equal(ended(), 1);
+	dialer_start(table, NULL, "not-an-address", "");
+	assert_int_equal(dialer_ended(), 1);
 }
 
 static unsigned long long
@@ -650,7 +452,7 @@ status_of(const char *field)
 	unsigned long long value = 99;
 	FILE *f;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/status", dialer);
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", world.dialer);
 	f = fopen(path, "re");
 	assert_non_null(f);
 	while (fgets(line, sizeof(line), f) != NULL)
@@ -677,7 +479,7 @@ it_is_confined(void **state)
 	assert_int_equal(status_of("CapEff"), 0);
 	assert_int_equal(status_of("CapBnd"), 0);
 	/* 0 1 2, two edges and the loop: no socket is left of what it did. */
-	(void)snprintf(path, sizeof(path), "/proc/%d/fd", dialer);
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd", world.dialer);
 	d = opendir(path);
 	assert_non_null(d);
 	while (readdir(d) != NULL)
@@ -696,7 +498,7 @@ main(int argc, char **argv)
 		TEST(C2_mixed_answers), TEST(C4_an_alias_to_a_private_address),
 		TEST(C6_circles_and_other_names), TEST(C7_rebinding), TEST(C12_truncated_answers),
 		TEST(C13_too_many_addresses), TEST(C14_no_answer), TEST(answers_of_others),
-		TEST(C16_what_is_not_listed), TEST(nobody_there), TEST(not_more_than_64),
+		TEST(C16_what_is_not_listed), TEST(nobody_there), TEST(not_more_than_96),
 		TEST(a_broker_that_breaks_the_protocol), TEST(it_ends_with_the_supervisor),
 		TEST(no_table_no_dialer), TEST(it_is_confined)};
 

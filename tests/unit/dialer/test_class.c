@@ -52,7 +52,7 @@ every_vector(void **state)
 			fail_msg("%s (%s): %s", rows[i].address, rows[i].near, err.text);
 }
 
-/* B9 B11 B12 B13 B14: the sentence names the address inside and what it is. */
+/* B9 B11 B12 B13 B14 B18: the sentence names the address inside and what it is. */
 static void
 B9_what_is_inside_is_named(void **state)
 {
@@ -66,6 +66,8 @@ B9_what_is_inside_is_named(void **state)
 		{"2002:a9fe:a9fe::1", "6to4 of 169.254.169.254 (link-local"},
 		{"2001:0:4136:e378:8000:63bf:5601:5601", "Teredo of 169.254.169.254 (link-local"},
 		{"64:ff9b::102:304", "NAT64 of 1.2.3.4 (public)"},
+		{"2607:f8b0::5efe:10.0.0.1", "ISATAP"},
+		{"2607:f8b0:1:2:200:5efe:808:808", "ISATAP"},
 		{"::7f00:1", "IPv4-compatible"},
 		{"::1", "loopback"},
 		{"::", "unspecified"},
