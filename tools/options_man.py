@@ -25,6 +25,7 @@ TYPES = {
     "CGROUP": "_auto_, _v1_ or _v2_",
     "PATHS": "absolute paths separated by commas, or _none_",
     "ORIGIN": "printable text without blanks and _+_",
+    "NAME": "a name (a-z, 0-9, '.', '-', '\\_'), or _none_",
     "RESOLVERS": "IP addresses separated by commas, or _system_",
 }
 
@@ -62,7 +63,7 @@ defaults: {memory: 1GiB, ttl: 10m}
 
 # SEE ALSO
 
-*demilune*(1), *demilune-operations*(5), *demilune*(8)
+*demilune*(1), *demilune-operations*(5), *demilune-policy*(5), *demilune*(8)
 """
 
 

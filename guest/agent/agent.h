@@ -29,6 +29,7 @@ struct agent {
 	struct oom oom;
 	struct propose propose; /* programs that ask for an action */
 	struct drop drop;       /* what a child must give up */
+	bool trusts;            /* TRUST came: jobs find trust.def in their environment */
 	bool purge; /* a reaper was killed: end all orphans, they cannot be told apart any more */
 };
 

@@ -5,6 +5,7 @@
  * Runs between vfork and execve: system calls and the stack only.
  */
 #include "child.h"
+#include "trust.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,22 +17,42 @@
 
 static const char default_search[] = "/usr/local/bin:/usr/bin:/bin";
 
-/* Pointers to the NUL-terminated strings of a blob, from ret[skip] on, then NULL. */
+/* Pointers to the NUL-terminated strings of a blob, from ret[skip] on, then NULL, and room for `more`. */
 static char **
-strings(uint8_t *p, size_t n, size_t skip, size_t *ret_count)
+strings(uint8_t *p, size_t n, size_t skip, size_t more, size_t *ret_count)
 {
 	size_t count = 0, at = skip;
 	char **list;
 
 	for (size_t i = 0; i < n; i++)
 		count += p[i] == '\0';
-	list = calloc(skip + count + 1, sizeof(*list));
+	list = calloc(skip + count + more + 1, sizeof(*list));
 	if (list == NULL)
 		return NULL;
 	for (size_t i = 0; i < n; i += strlen((char *)p + i) + 1)
 		list[at++] = (char *)p + i;
 	*ret_count = count;
 	return list;
+}
+
+static bool
+has_variable(char *const *env, const char *assignment)
+{
+	size_t n = strcspn(assignment, "=") + 1;
+
+	for (; *env != NULL; env++)
+		if (strncmp(*env, assignment, n) == 0)
+			return true;
+	return false;
+}
+
+/* What the caller said himself stays. */
+static void
+trust_add(char **env, size_t vars)
+{
+	for (size_t i = 0; trust_environment[i] != NULL; i++)
+		if (!has_variable(env, trust_environment[i]))
+			env[vars++] = (char *)(uintptr_t)trust_environment[i];
 }
 
 int
@@ -45,8 +66,8 @@ command_make(const struct job *j, struct command *ret)
 	if (argv_n == 0 || j->spec[argv_n - 1] != '\0' ||
 		(env_n > 0 && j->spec[argv_n + env_n - 1] != '\0'))
 		return EINVAL;
-	argv = strings(j->spec, argv_n, 2, &words);
-	env = strings(j->spec + argv_n, env_n, 0, &vars);
+	argv = strings(j->spec, argv_n, 2, 0, &words);
+	env = strings(j->spec + argv_n, env_n, 0, TRUST_VARIABLES, &vars);
 	if (argv == NULL || env == NULL)
 		return ENOMEM;
 	for (size_t i = 0; i < vars; i++) {
@@ -57,6 +78,8 @@ command_make(const struct job *j, struct command *ret)
 	}
 	if (j->path[0] != '\0' || c.cwd == NULL || c.cwd[0] == '\0')
 		c.cwd = j->path[0] != '\0' ? j->path : "/";
+	if (j->agent->trusts)
+		trust_add(env, vars);
 	path = malloc(strlen(c.search) + strlen(argv[2]) + 2);
 	if (path == NULL)
 		return ENOMEM;

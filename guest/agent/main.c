@@ -5,6 +5,7 @@
  * sandbox depends on this program for its walls.
  */
 #include "job.h"
+#include "trust.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
@@ -93,6 +94,7 @@ agent_init(struct agent *a, struct err *err)
 	if (!watch_for(&a->watches, &a->channel, EPOLLIN))
 		return err_errno(err, "epoll_ctl");
 	propose_open(a);
+	trust_open();
 	return 0;
 }
 

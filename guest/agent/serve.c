@@ -5,6 +5,8 @@
  */
 #include "job.h"
 
+#include "trust.h"
+
 #include "lib/base/log.h"
 
 #include <signal.h>
@@ -123,6 +125,19 @@ on_proposed(struct agent *a, struct job *j, const struct frame *f)
 		BAD("PROPOSED for what nobody asked");
 }
 
+/* Once, before anything hostile runs. */
+static void
+on_trust(struct agent *a, struct job *j, const struct frame *f)
+{
+	struct frame_trust m;
+
+	(void)j;
+	FRAME_GET(f, trust, &m);
+	if (a->last_stream != 0 || a->trusts || m.certificate.n == 0 || m.keystore.n == 0)
+		BAD("TRUST that is late, or empty");
+	trust_take(a, &m);
+}
+
 enum row_stream {
 	STREAM_NONE, /* 0 */
 	STREAM_NEW,
@@ -141,6 +156,7 @@ static const struct {
 	[FRAME_RESIZE] = {on_resize, STREAM_LIVE},
 	[FRAME_CREDIT] = {on_credit, STREAM_LIVE},
 	[FRAME_PING] = {on_ping, STREAM_NONE},
+	[FRAME_TRUST] = {on_trust, STREAM_NONE},
 	[FRAME_PROPOSED] = {on_proposed, STREAM_NONE},
 };
 

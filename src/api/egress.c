@@ -3,14 +3,12 @@
  * Policies, and what sandboxes reached or tried to. A policy's document passes through as the engine holds it: nothing here
  * decides by it. Names and paths in verdicts are what a program of a sandbox asked for.
  */
+#include "lib/base/name.h"
 #include "lib/egress/policy.h"
-#include "lib/json/canonical.h"
 #include "route.h"
 #include "rows.h"
 
 enum { TASK_BYTES_MAX = 256, NET_ITEMS_DEPTH = 2 };
-
-#define POLICY_NAME_SAYS "the name of a policy: a-z, 0-9 and _, starting with a letter"
 
 static void
 key_u64(struct json_out *o, const char *key, uint64_t v)
@@ -67,8 +65,11 @@ on_policy(void *owner, const struct answer *answer)
 int
 on_policy_get(struct request *req, struct err *err)
 {
-	if (!operation_name_ok(req->arg[0]))
-		return refuse(err, NOT_FOUND, "no such policy: it is not " POLICY_NAME_SAYS);
+	if (!name_ok(req->arg[0]))
+		return refuse(err, NOT_FOUND,
+			"no such policy: it is not the name of one: a-z, 0-9, dot, - and _, "
+			"starting "
+			"with a letter or digit");
 	return REQUEST_ASK(req, on_policy, err, POLICY_GET, policy_get,
 		{.caller = req->caller, .name = req->arg[0]});
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `demilune check CONFIG` and `demilune operation check FILE|DIR`: the configuration compiler that the daemon uses, run on a file or
- * directory. It is a process of its own, so what it says is read as strictly as by the daemon.
+ * `demilune check CONFIG`, `demilune operation check FILE|DIR` and all that reads a policy from a file: the configuration compiler that the daemon
+ * uses, run on a file or directory. It is a process of its own, so what it says is read as strictly as by the daemon.
  */
 #include "cli/check.h"
 
@@ -31,6 +31,8 @@ struct check {
 	bool directory;
 	unsigned faults;
 	uint32_t operations; /* compiled */
+	int policies;        /* owned: all that were compiled, in one memory file; -1: none came */
+	FILE *out;           /* where faults are told; NULL: standard output */
 	struct settings settings;
 	bool quiet; /* faults are counted only */
 };
@@ -62,15 +64,18 @@ print_fault(const struct check *c, const struct msg_config_fault *m)
 	}
 	buf_addf(&safe, ":%u:%u: ", m->line, m->column);
 	safe_add(&safe, view_str(m->text), 0);
-	(void)printf("%s%.*s\n", c->file, (int)safe.n, (const char *)safe.p);
+	(void)fprintf(c->out == NULL ? stdout : c->out, "%s%.*s\n", c->file, (int)safe.n,
+		(const char *)safe.p);
 }
 
 /* 1: nothing follows; 0; negative. */
 static int
-take_message(struct check *c, const struct ipc_msg *m, struct err *err)
+take_message(struct check *c, struct ipc_msg *m, struct err *err)
 {
 	struct msg_config_settings settings;
 	struct msg_config_catalogue catalogue;
+	struct msg_config_policies policies;
+	struct msg_config_policy policy;
 	struct msg_config_fault fault;
 	struct msg_config_end end;
 
@@ -90,9 +95,17 @@ take_message(struct check *c, const struct ipc_msg *m, struct err *err)
 		c->operations = catalogue.operations;
 		return 0;
 	}
+	if (m->type == MSG_CONFIG_POLICIES && c->policies < 0 &&
+		msg_config_policies_get(m->body, &policies, err) == 0) {
+		c->policies = ipc_msg_take(m, 0);
+		return 0;
+	}
+	if (m->type == MSG_CONFIG_POLICY && msg_config_policy_get(m->body, &policy, err) == 0)
+		return 0; /* the same again, one by one, for others */
 	if (m->type == MSG_CONFIG_END && msg_config_end_get(m->body, &end, err) == 0) {
 		if (end.faults > c->faults && !c->quiet)
-			(void)printf("%s: %u more faults\n", c->file, end.faults - c->faults);
+			(void)fprintf(c->out == NULL ? stdout : c->out, "%s: %u more faults\n",
+				c->file, end.faults - c->faults);
 		c->faults = end.faults;
 		return 1;
 	}
@@ -178,7 +191,7 @@ check(struct check *c, struct err *err)
 int
 check_settings(const char *file, struct settings *ret, struct err *err)
 {
-	struct check c = {.file = file == NULL ? "/dev/null" : file, .quiet = true};
+	struct check c = {.file = file == NULL ? "/dev/null" : file, .quiet = true, .policies = -1};
 	int r = check(&c, err);
 
 	if (r == 0 && c.faults != 0)
@@ -189,9 +202,32 @@ check_settings(const char *file, struct settings *ret, struct err *err)
 }
 
 int
+check_policies(
+	const char *file, FILE *out, struct policies *ret, unsigned *ret_faults, struct err *err)
+{
+	struct check c = {.file = file,
+		.argument = "policies",
+		.policies = -1,
+		.out = out,
+		.quiet = out == NULL};
+	int r = check(&c, err);
+	int fd auto_fd = c.policies;
+
+	if (r < 0)
+		return r;
+	*ret_faults = c.faults;
+	if (c.faults > 0)
+		return 0;
+	if (fd < 0)
+		return err_set(err, -EBADMSG, "demilune-config compiled no policy");
+	r = policies_load(fd, ret, err);
+	return r < 0 ? err_context(err, "what demilune-config compiled") : 0;
+}
+
+int
 verb_check(struct cli *cli, struct err *err)
 {
-	struct check c = {.file = cli->args.rest[0]};
+	struct check c = {.file = cli->args.rest[0], .policies = -1};
 	int r = check(&c, err);
 
 	if (r < 0)
@@ -205,7 +241,7 @@ verb_check(struct cli *cli, struct err *err)
 int
 verb_operation_check(struct cli *cli, struct err *err)
 {
-	struct check c = {.file = cli->args.rest[0], .argument = "operations"};
+	struct check c = {.file = cli->args.rest[0], .argument = "operations", .policies = -1};
 	int r = check(&c, err);
 
 	if (r < 0)

@@ -61,6 +61,7 @@ request_owner(const struct args *a, struct json_out *o)
 {
 	text(a, OPT_TENANT, "tenant", o);
 	text(a, OPT_TEMPLATE, "template", o);
+	text(a, OPT_POLICY, "policy", o);
 }
 
 int

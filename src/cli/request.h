@@ -9,7 +9,7 @@
 /* limits, ttl_seconds, idle_limit_seconds of the options that were given. */
 void request_shape(const struct args *a, struct json_out *o);
 
-/* Members tenant, template. */
+/* Members tenant, template, policy. */
 void request_owner(const struct args *a, struct json_out *o);
 
 /* The --label options as one object under `key`, if there are any. -EINVAL when one comes twice. */

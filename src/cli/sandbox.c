@@ -139,6 +139,11 @@ print_sandbox(const json_t *s)
 			ttl, answer_bool(s, "persistent") ? "any time" : idle);
 	print_limits(s);
 	field_line(stdout, "labels", buf_view(&labels));
+	if (answer_text(s, "policy_digest").n != 0)
+		field_linef(stdout, "policy", "%.*s, %.*s", VIEW_ARGS(answer_text(s, "policy")),
+			VIEW_ARGS(answer_text(s, "policy_digest")));
+	else
+		field_line(stdout, "policy", answer_text(s, "policy"));
 	field_line(stdout, "boundary", answer_text(s, "boundary.statement"));
 	field_line(stdout, "contains", answer_text(s, "boundary.contains"));
 	field_line(stdout, "trusts", answer_text(s, "boundary.trusts"));

@@ -125,6 +125,7 @@ print_task(const json_t *task)
 	if (answer_at(task, "closed_at") != NULL)
 		field_line(stdout, "closed", view_str(closed));
 	field_line(stdout, "labels", buf_view(&labels));
+	field_line(stdout, "policy", answer_text(task, "policy"));
 	field_linef(stdout, "sandboxes", "%" PRId64 ", of these %" PRId64 " living",
 		answer_int(task, "sandboxes", 0), answer_int(task, "sandboxes_live", 0));
 	if (answer_text(task, "sandbox").n != 0)

@@ -7,9 +7,6 @@
 
 #include <unistd.h>
 
-/* Fixed: the file that could name another is read only after this. */
-enum { CONFIG_UID = 64104 };
-
 /*
  * `demilune check` is run by anybody: who is not root cannot change who he is, and has nothing to
  * drop. The rest holds for both.

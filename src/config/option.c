@@ -2,15 +2,30 @@
 /* Values of options; see option.h and options.def. */
 #include "config/option.h"
 
+#include "config/confine.h"
 #include "config/unit.h"
 #include "lib/base/host.h"
+#include "lib/base/name.h"
 #include "lib/base/num.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 
-enum type { PATH, ADDRESS, UID, COUNT, BYTES, DURATION, CPU, CGROUP, PATHS, ORIGIN, RESOLVERS };
+enum type {
+	PATH,
+	ADDRESS,
+	UID,
+	COUNT,
+	BYTES,
+	DURATION,
+	CPU,
+	CGROUP,
+	PATHS,
+	ORIGIN,
+	NAME,
+	RESOLVERS
+};
 
 struct option {
 	const char *path;
@@ -259,6 +274,24 @@ set_origin(struct settings *s, const struct option *o, struct view v, struct err
 	return 0;
 }
 
+/* "none" is an empty field. */
+static int
+set_name(struct settings *s, const struct option *o, struct view v, struct err *err)
+{
+	char *field = (char *)s + o->offset;
+	bool none = view_is(v, "none");
+
+	if (!name_ok(v) || v.n > o->max || v.n >= o->size)
+		return err_set(err, -EINVAL,
+			"%s must be none, or at most %llu of a-z, 0-9, '.', '_' and '-', a letter "
+			"or digit first",
+			o->path, (unsigned long long)o->max);
+	memset(field, 0, o->size);
+	if (!none)
+		memcpy(field, v.p, v.n);
+	return 0;
+}
+
 static int
 set(struct settings *s, const struct option *o, struct view v, struct err *err)
 {
@@ -282,6 +315,8 @@ set(struct settings *s, const struct option *o, struct view v, struct err *err)
 		return set_paths(s, o, v, err);
 	case ORIGIN:
 		return set_origin(s, o, v, err);
+	case NAME:
+		return set_name(s, o, v, err);
 	case RESOLVERS:
 		return set_resolvers(s, o, v, err);
 	}
@@ -351,6 +386,21 @@ uids_outside_ranges(const struct settings *s)
 	return end <= 0xfffffffeULL;
 }
 
+/* One uid for each range of a sandbox: none of them is anybody else's. */
+static bool
+gateways_apart(const struct settings *s)
+{
+	const uint32_t uids[] = {s->engine_uid, s->api_uid, s->relay_uid, s->broker_uid,
+		s->dialer_uid, s->admin_uid, CONFIG_UID};
+	uint64_t begin = s->gateway_uid_base, end = begin + s->sandbox_uid_slots;
+	uint64_t sandboxes = s->sandbox_uid_base + 65536ULL * s->sandbox_uid_slots;
+
+	for (size_t i = 0; i < ARRAY_LEN(uids); i++)
+		if (uids[i] != OPTION_NONE_UID && uids[i] >= begin && uids[i] < end)
+			return false;
+	return end <= 0xfffffffeULL && (end <= s->sandbox_uid_base || begin >= sandboxes);
+}
+
 static bool
 slots_enough(const struct settings *s)
 {
@@ -393,7 +443,8 @@ directories_apart(const struct settings *s)
 static bool
 authority_outside(const struct settings *s)
 {
-	const char *const dirs[] = {s->operations_dir, s->secrets_dir, s->trust_dir};
+	const char *const dirs[] = {
+		s->operations_dir, s->secrets_dir, s->trust_dir, s->policies_dir, s->roots};
 
 	for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
 		if (is_in(dirs[i], s->state_dir) || is_in(dirs[i], s->run_dir))
@@ -404,7 +455,8 @@ authority_outside(const struct settings *s)
 static bool
 authority_apart(const struct settings *s)
 {
-	const char *const dirs[] = {s->operations_dir, s->secrets_dir, s->trust_dir};
+	const char *const dirs[] = {
+		s->operations_dir, s->secrets_dir, s->trust_dir, s->policies_dir};
 
 	for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
 		for (size_t j = 0; j < i; j++)
@@ -431,17 +483,22 @@ static const struct rule rules[] = {
 		     "different"},
 	{uids_outside_ranges, "uids.sandbox_base with uids.sandbox_slots ranges of 65536 must end "
 			      "below 4294967294 and hold none of the other uids"},
+	{gateways_apart,
+		"uids.gateway_base and the uids.sandbox_slots numbers from it on must end "
+		"below 4294967294 and hold none of the other uids, 64104 and the ranges of "
+		"sandboxes"},
 	{slots_enough, "uids.sandbox_slots must be at least limits.sandboxes"},
 	{defaults_within, "every default must be at most its limits.sandbox_* and those at most "
 			  "limits.memory"},
 	{ttl_within, "defaults.ttl must be at most limits.ttl"},
 	{directories_apart, "state_dir and run_dir must not contain each other"},
 	{authority_outside,
-		"actions.operations, actions.secrets and actions.trust must stand outside of "
-		"state_dir and run_dir, which processes of the daemon write"},
+		"actions.operations, actions.secrets, actions.trust, egress.policies and "
+		"egress.roots must stand outside of state_dir and run_dir, which processes of the "
+		"daemon write"},
 	{authority_apart,
-		"actions.operations, actions.secrets and actions.trust must not contain each "
-		"other"},
+		"actions.operations, actions.secrets, actions.trust and egress.policies must not "
+		"contain each other"},
 	{mirrors_apart, "audit.mirrors must all be different and outside of state_dir and run_dir"},
 };
 

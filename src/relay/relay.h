@@ -43,6 +43,7 @@ struct relay {
 	uint64_t ping_value;
 	bool ping_open; /* no answer yet */
 	bool frozen;
+	bool trusts; /* the agent was told what its programs are to trust */
 	struct store_budget budget;
 	struct proposals proposals;
 };

@@ -85,6 +85,29 @@ on_relay_freeze(struct ipc_peer *peer, struct ipc_msg *in, const struct msg_rela
 	return 0;
 }
 
+/* A new engine may say it again; it is the same sandbox, and the same gateway. */
+static int
+on_relay_trust(
+	struct ipc_peer *peer, struct ipc_msg *in, const struct msg_relay_trust *m, struct err *err)
+{
+	struct relay *r = relay_of(peer);
+
+	(void)in;
+	if (r->trusts || m->certificate.n == 0)
+		return 0; /* without an authority programs trust what their image does */
+	if (r->last_stream != 0)
+		return err_set(err, -EPROTO, "RELAY_TRUST after the first job");
+	if (m->keystore.n == 0)
+		return err_set(err, -EPROTO, "RELAY_TRUST without a key store");
+	r->trusts = true;
+	CHANNEL_PUT(&r->out, 0, TRUST, trust,
+		{.certificate = m->certificate,
+			.keystore = m->keystore,
+			.system_roots = m->system_roots});
+	guest_flush(r);
+	return 0;
+}
+
 static int
 on_proposed(
 	struct ipc_peer *peer, struct ipc_msg *in, const struct msg_proposed *m, struct err *err)
@@ -98,6 +121,7 @@ IPC_HANDLER(job_feed, on_job_feed)
 IPC_HANDLER(job_signal, on_job_signal)
 IPC_HANDLER(job_recorded, on_job_recorded)
 IPC_HANDLER(relay_freeze, on_relay_freeze)
+IPC_HANDLER(relay_trust, on_relay_trust)
 IPC_HANDLER(proposed, on_proposed)
 
 static const struct ipc_row engine_rows[] = {
@@ -107,6 +131,7 @@ static const struct ipc_row engine_rows[] = {
 	IPC_ROW(JOB_SIGNAL, IN(RELAY_LIVE), on_job_signal),
 	IPC_ROW(JOB_RECORDED, IN(RELAY_LIVE) | IN(RELAY_LOST), on_job_recorded),
 	IPC_ROW(RELAY_FREEZE, IN(RELAY_WAITING) | IN(RELAY_LIVE), on_relay_freeze),
+	IPC_ROW(RELAY_TRUST, IN(RELAY_WAITING) | IN(RELAY_LIVE), on_relay_trust),
 	IPC_ROW(PROPOSED, IN(RELAY_LIVE), on_proposed),
 };
 

@@ -105,7 +105,19 @@ propose_copy(int from)
 }
 
 static void
-mounts_make(void)
+roots_write(const char *text)
+{
+	auto_fd int fd = -1;
+
+	need(mount("tmpfs", "/usr/share", "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=4m") == 0,
+		"share");
+	need(mkdir("/usr/share/demilune", 0755) == 0, "share/demilune");
+	fd = open("/usr/share/demilune/roots.crt", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	need(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text), "roots");
+}
+
+static void
+mounts_make(const struct world_options *o)
 {
 	auto_fd int propose = open(PROPOSE_PATH, O_RDONLY | O_CLOEXEC);
 
@@ -117,8 +129,12 @@ mounts_make(void)
 	need(mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777,size=64m") == 0,
 		"tmp");
 	propose_copy(propose);
-	need(mount("tmpfs", "/run", "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m") == 0,
+	need(mount("tmpfs", "/run", "tmpfs", MS_NOSUID | MS_NODEV,
+		     o->places ? "mode=0755,size=1m,uid=10001,gid=10001" : "mode=0755,size=1m") ==
+			0,
 		"run");
+	if (o->roots != NULL)
+		roots_write(o->roots);
 	need(mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
 		     "newinstance,ptmxmode=0666,mode=0620") == 0,
 		"devpts");
@@ -128,9 +144,10 @@ mounts_make(void)
 }
 
 NORETURN static void
-agent_child(const struct world *w, const char *exe, int channel)
+agent_child(const struct world *w, const struct world_options *o, int channel)
 {
 	char path[128];
+	const char *exe = o->exe != NULL ? o->exe : AGENT_PATH;
 	int program = open(exe, O_RDONLY | O_CLOEXEC), oom;
 	char *argv[] = {(char *)(uintptr_t) "demilune-agent", NULL}, *env[] = {NULL};
 	sigset_t all;
@@ -142,7 +159,7 @@ agent_child(const struct world *w, const char *exe, int channel)
 		cpu_path(w, "/cgroup.procs", path, sizeof(path));
 		write_text(path, "0");
 	}
-	mounts_make();
+	mounts_make(o);
 	/* The agent shall not rely on what it inherits. */
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGINT, SIG_IGN);
@@ -163,13 +180,13 @@ agent_child(const struct world *w, const char *exe, int channel)
 }
 
 static pid_t
-agent_start(const struct world *w, const char *exe, int channel)
+agent_start(const struct world *w, const struct world_options *o, int channel)
 {
 	long pid = syscall(SYS_clone, CLONE_NEWPID | CLONE_NEWNS | SIGCHLD, NULL, NULL, NULL, NULL);
 
 	need(pid >= 0, "clone");
 	if (pid == 0)
-		agent_child(w, exe, channel);
+		agent_child(w, o, channel);
 	return (pid_t)pid;
 }
 
@@ -214,19 +231,24 @@ world_start(struct world *w, const struct world_options *o)
 		cgroup_make(w, o->pids);
 	need(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel) == 0, "socketpair");
 	need(ipc_pair(engine, &err) == 0 && ipc_pair(supervisor, &err) == 0, "ipc_pair");
-	w->relay = relay_start(channel[0], engine[1], supervisor[1]);
+	if (o->no_relay)
+		w->channel = channel[0];
+	else
+		w->relay = relay_start(channel[0], engine[1], supervisor[1]);
 	if (o->no_agent)
 		w->channel = channel[1];
 	else
-		w->agent = agent_start(w, o->exe != NULL ? o->exe : AGENT_PATH, channel[1]);
-	(void)close(channel[0]);
+		w->agent = agent_start(w, o, channel[1]);
+	if (!o->no_relay)
+		(void)close(channel[0]);
 	if (!o->no_agent)
 		(void)close(channel[1]);
 	(void)close(engine[1]);
 	(void)close(supervisor[1]);
 	w->engine = engine[0];
 	w->supervisor = supervisor[0];
-	SEND(w, AGENT_STARTS, agent_starts, -1, {0});
+	if (!o->no_relay)
+		SEND(w, AGENT_STARTS, agent_starts, -1, {0});
 }
 
 void

@@ -16,7 +16,7 @@ enum { ENTRIES_MAX = 8, GAPS_MAX = 16 };
 struct world {
 	pid_t agent, relay; /* 0 = ended and reaped */
 	int engine, supervisor;
-	int channel; /* our own end when there is no agent: a hostile test plays it; else -1 */
+	int channel; /* our own end when there is no agent, or no relay: a hostile test plays it; else -1 */
 	unsigned next_job;
 	char cgroup[64]; /* pids limit; "" = none */
 	struct msg_relay_lost lost;
@@ -24,9 +24,12 @@ struct world {
 };
 
 struct world_options {
-	bool no_agent;   /* the channel's other end is world.channel */
-	unsigned pids;   /* limit of processes; 0 = none */
-	const char *exe; /* in the agent's place; NULL = the agent */
+	bool no_agent;     /* the channel's other end is world.channel */
+	bool no_relay;     /* likewise, to the agent */
+	bool places;       /* /run belongs to the user of the sandbox, as places do */
+	const char *roots; /* the image's: /usr/share/demilune/roots.crt; NULL = it has none */
+	unsigned pids;     /* limit of processes; 0 = none */
+	const char *exe;   /* in the agent's place; NULL = the agent */
 };
 
 struct entry {

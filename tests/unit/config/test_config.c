@@ -59,6 +59,10 @@ defaults_are_complete(void **state)
 	assert_string_equal(s.origin, "demilune.local/audit");
 	assert_string_equal(s.resolvers[0], "system");
 	assert_string_equal(s.resolvers[1], "");
+	assert_string_equal(s.policies_dir, "/etc/demilune/policy.d");
+	assert_string_equal(s.roots, "/etc/ssl/certs/ca-certificates.crt");
+	assert_string_equal(s.default_policy, "");
+	assert_int_equal(s.gateway_uid_base, 2130706432);
 	assert_int_equal(s.actions.pending_max, 20);
 	assert_int_equal(s.actions.grant_max_ttl_ms, 86400000);
 	assert_int_equal(s.actions.task.attempts, 100);
@@ -77,7 +81,8 @@ values_are_read(void **state)
 			     "listen:\n  tcp: none\n"
 			     "uids: {admin: 1000}\n"
 			     "limits:\n  ttl: 2h\n  sandbox_cpu: 2500m\n"
-			     "defaults: {memory: \"64MiB\", idle: 90s}\n"
+			     "defaults: {memory: \"64MiB\", idle: 90s, policy: support}\n"
+			     "egress: {policies: /srv/policy, roots: /srv/roots.pem}\n"
 			     "actions: {operations: /srv/ops, pending: 3, grant_ttl: 10m}\n"
 			     "audit:\n  mirrors: /a/b, /c\n  origin: audit.example.org/x\n"
 			     "dialer: {resolvers: \"192.0.2.1,[2001:db8::1]:5353\"}\n"
@@ -94,6 +99,9 @@ values_are_read(void **state)
 	assert_int_equal(s.default_idle_ms, 90000);
 	assert_int_equal(s.cgroup_mode, CGROUP_V1);
 	assert_string_equal(s.operations_dir, "/srv/ops");
+	assert_string_equal(s.default_policy, "support");
+	assert_string_equal(s.policies_dir, "/srv/policy");
+	assert_string_equal(s.roots, "/srv/roots.pem");
 	assert_int_equal(s.actions.pending_max, 3);
 	assert_int_equal(s.actions.grant_max_ttl_ms, 600000);
 	assert_string_equal(s.mirrors[0], "/a/b");
@@ -181,6 +189,29 @@ refused_values(void **state)
 		"uids: {engine: 0}",
 		"uids: {engine: none}",
 		"uids: {engine: 64102}",
+		"uids: {gateway_base: none}",
+		"uids: {gateway_base: 65535}",
+		"uids: {gateway_base: 64104, sandbox_slots: 1024}",
+		"uids: {engine: 2130706432}",
+		"uids: {engine: 2130707455}",
+		"uids: {admin: 2130707000}",
+		"uids: {gateway_base: 2147483648}",
+		"uids: {gateway_base: 2147482625}",
+		"uids: {gateway_base: 2214592511}",
+		"uids: {sandbox_base: 2130707455}",
+		"uids: {gateway_base: 4200000001}",
+		"defaults: {policy: \"\"}",
+		"defaults: {policy: Support}",
+		"defaults: {policy: a/b}",
+		"defaults: {policy: [support]}",
+		"defaults: {policy: -a}",
+		"egress: {policies: x}",
+		"egress: {policies: /var/lib/demilune/policy}",
+		"egress: {policies: /run/demilune}",
+		"egress: {policies: /etc/demilune}",
+		"egress: {policies: /etc/demilune/operations.d/policy.d}",
+		"egress: {roots: /var/lib/demilune/roots.pem}",
+		"egress: {rules: []}",
 		"listen: {tcp: 127.0.0.1}",
 		"listen: {tcp: 127.0.0.1:0}",
 		"listen: {tcp: 127.1:80}",
