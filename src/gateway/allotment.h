@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this sandbox may still use of its task's budgets: slices, lent by the engine. Nothing is used that was not lent. */
+/*
+ * What this sandbox may still use of its task's budgets: slices, lent by the engine. Nothing is used that was not lent; while the engine is
+ * away what is lent still may be.
+ */
 #pragma once
 
 #include "gateway.h"
@@ -18,8 +21,14 @@ enum allotment_of {
 struct allotment *allotment_new(struct gateway *g);
 void allotment_free(struct allotment *a);
 
-/* False: there is no more (QUOTA). Asks the engine for more in time. */
+/* False: there is no more (QUOTA), or not yet: allotment_coming(). Asks the engine for more in time. */
 bool allotment_take(struct gateway *g, enum allotment_of of, uint64_t n) MUST_CHECK;
+
+/* How much of n can be taken now. */
+uint64_t allotment_left(struct gateway *g, enum allotment_of of, uint64_t n);
+
+/* More may come of what could not be taken: conns_wake() says when to try again. The caller does not wait for ever. */
+bool allotment_coming(const struct gateway *g);
 
 /* ALLOTMENT came; the engine is gone, or is back. */
 void allotment_set(struct gateway *g, const struct msg_allotment *m);

@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests of brokered rules: lease of the engine, then the broker carries it out. What serve.c hands on. */
+/*
+ * Requests of brokered rules: a lease of the engine, then the broker carries it out; the answer to the program is made here. Nothing of a
+ * provider's answer but the rule's fields ever comes to this process. No engine, no broker: refused.
+ */
 #pragma once
 
 #include "gateway.h"
+
+struct conn;
+
+/* The verdict is kept. */
+void brokered_begin(struct conn *c);
 
 /* LEASE_IS and BROKERED_DONE came. -EPROTO: nobody asked. */
 int brokered_lease(struct gateway *g, uint64_t tag, enum egress_reason reason,

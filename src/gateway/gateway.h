@@ -36,5 +36,6 @@ struct gateway {
 	struct upstreams *upstreams;      /* owned: upstream.h */
 	struct link conns;                /* of struct conn (conn.c) */
 	size_t nconns;
+	uint64_t leases; /* that were asked for: tags of brokered.c */
 	int exit;
 };

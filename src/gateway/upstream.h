@@ -10,17 +10,22 @@
 
 struct upstream {
 	struct link link;
-	struct stream *stream; /* owned by whoever took it */
+	struct gateway *g;     /* borrowed */
+	struct stream *stream; /* owned */
 	uint16_t rule, port;
 	char name[HOST_NAME_MAX_BYTES + 1];
 	char address[ADDRESS_TEXT];
-	bool used; /* it carried a request before */
+	bool used;       /* it carried a request before */
+	ev_tstamp until; /* in the pool */
 };
 
 struct upstreams *upstreams_new(struct gateway *g);
 void upstreams_free(struct upstreams *u);
 
-/* One to use, from the loop or at once: reason NONE with `up` owned by the receiver, or why not with a sentence. */
+/*
+ * One to use: reason NONE with `up` owned by the receiver, who gives its stream events of his own (stream_give()), or why not with a sentence. From the loop, or at
+ * once: then upstream_get() returns NULL. fresh: not one that was used before. The name must outlive the ask.
+ */
 typedef void upstream_done_fn(
 	void *owner, enum egress_reason reason, struct upstream *up, const char *text);
 struct upstream_ask;
@@ -28,10 +33,13 @@ struct upstream_ask *upstream_get(struct gateway *g, uint16_t rule, struct view 
 	bool fresh, upstream_done_fn *done, void *owner);
 void upstream_forget(struct upstream_ask *a);
 
-/* Back into the pool, or closed. */
+/* Back into the pool, or closed with a reset, so that a request that was cut can never look complete. */
 void upstream_put(struct gateway *g, struct upstream *up, bool reusable);
 
-/* REACHED and REACH_FAILED came; the dialer is gone, or is back. */
+/* The stream alone; the rest is released. */
+struct stream *upstream_stream_take(struct upstream *up);
+
+/* REACHED (takes fd) and REACH_FAILED came; the dialer is gone, or is back. */
 int upstream_reached(
 	struct gateway *g, uint64_t tag, int fd, const char *address, struct err *err) MUST_CHECK;
 int upstream_failed(struct gateway *g, uint64_t tag, enum dial reason, const char *text,

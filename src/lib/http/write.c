@@ -112,6 +112,14 @@ http_write_chunked(struct http_write *w)
 	add_field(w, view_str("Transfer-Encoding"), view_str("chunked"));
 }
 
+void
+http_write_until_close(struct http_write *w)
+{
+	w->bad = w->bad || w->side == HTTP_REQUEST;
+	w->framings++;
+	add_field(w, view_str("Connection"), view_str("close"));
+}
+
 int
 http_write_end(struct http_write *w)
 {

@@ -36,6 +36,9 @@ void http_write_field_view(struct http_write *w, struct view name, struct view v
 void http_write_length(struct http_write *w, uint64_t length);
 void http_write_chunked(struct http_write *w);
 
+/* The body ends with the connection: "Connection: close". For answers to HTTP/1.0 alone. */
+void http_write_until_close(struct http_write *w);
+
 /*
  * The empty line. 0, -EINVAL (something illegal; a request without exactly one Host; two framings;
  * a final answer with a body and no framing) or -ENOBUFS.
