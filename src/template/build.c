@@ -25,7 +25,7 @@
 #include <sys/stat.h>
 
 /* Counts with the manifest's digest: raise it when the same manifest must give another image. */
-#define BUILD_VERSION "demilune-template 1\n"
+#define BUILD_VERSION "demilune-template 2\n"
 
 /* Directories of a fresh Debian tree whose contents say nothing or differ from run to run. */
 static const char *const debian_leftovers[] = {

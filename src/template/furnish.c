@@ -16,6 +16,23 @@
 #define PROPOSE_IN_IMAGE "/usr/local/bin/demilune-propose"
 #define READ_IN_IMAGE    "/usr/local/bin/demilune-read"
 
+/*
+ * Where libraries look for what to trust in TLS, and where a sandbox has it (guest/agent/trust.c). What came with the system is kept beside:
+ * it is what a sandbox without a policy trusts.
+ */
+static const struct {
+	const char *path, *leads;
+	const char *keep; /* NULL: nothing */
+	bool only_if_there; /* else it is made: programs without a bundle of their own find this one */
+} trust[] = {
+	{"/etc/ssl/certs/ca-certificates.crt", "/run/demilune/trust/bundle.crt",
+		"/usr/share/demilune/roots.crt", false},
+	{"/usr/lib/ssl/cert.pem", "/run/demilune/trust/bundle.crt", NULL, false},
+	{"/etc/ssl/cert.pem", "/run/demilune/trust/bundle.crt", NULL, true},
+	{"/etc/ssl/certs/java/cacerts", "/run/demilune/trust/java.jks",
+		"/usr/share/demilune/roots.jks", true},
+};
+
 /* Directories that the supervisor mounts something on; empty in the image. */
 static const char *const mount_points[] = {"/dev", "/proc", "/sys"};
 
@@ -139,6 +156,55 @@ fixed_files(int root, const struct manifest *m, struct view json, struct err *er
 	return accounts(root, m, err);
 }
 
+/* The link itself, when it is one. */
+static bool
+is_there(int root, const char *path, mode_t *ret_mode)
+{
+	int fd auto_fd = tree_open(root, path, O_PATH | O_NOFOLLOW);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return false;
+	*ret_mode = st.st_mode;
+	return true;
+}
+
+/* A file of the tree under a second name. One that is a link, ours of an earlier image too, is nothing to keep. */
+static int
+trust_keep(int root, const char *path, const char *as, struct err *err)
+{
+	struct buf text auto_buf = {0};
+	int r;
+
+	buf_init(&text, LIMIT_ROOTS_BYTES + 1);
+	r = read_file(root, path, &text, err);
+	if (r < 0)
+		return r;
+	if (text.n > LIMIT_ROOTS_BYTES)
+		return err_set(err, -EFBIG, "%s is too large", path);
+	return tree_write(root, as, buf_view(&text), 0644, err);
+}
+
+static int
+trust_links(int root, struct err *err)
+{
+	for (size_t i = 0; i < ARRAY_LEN(trust); i++) {
+		mode_t mode = 0;
+		bool there = is_there(root, trust[i].path, &mode);
+		int r = 0;
+
+		if (!there && trust[i].only_if_there)
+			continue;
+		if (there && S_ISREG(mode) && trust[i].keep != NULL)
+			r = trust_keep(root, trust[i].path, trust[i].keep, err);
+		if (r == 0)
+			r = tree_link(root, trust[i].path, trust[i].leads, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 static int
 empty_dir(int root, const char *path, struct tree_count *count, struct err *err)
 {
@@ -182,6 +248,8 @@ furnish(int root, const struct manifest *m, struct view json, struct view propos
 		r = tree_write(root, PROPOSE_IN_IMAGE, propose, 0755, err);
 	if (r == 0)
 		r = tree_link(root, READ_IN_IMAGE, "demilune-propose", err);
+	if (r == 0)
+		r = trust_links(root, err);
 	if (r == 0)
 		r = tree_settle(root, count, err);
 	for (size_t i = 0; r == 0 && i < m->places.n; i++)

@@ -151,6 +151,66 @@ def hostile_links(scratch: Path) -> None:
     check(not any((scratch / "s/tmp/template").iterdir()), "something half-made stayed")
 
 
+BUNDLE = "/run/demilune/trust/bundle.crt"
+
+
+def trust_is_the_sandbox_s(scratch: Path) -> None:
+    """Where libraries look for roots is a link to what a sandbox makes; the system's own are kept beside."""
+    tree = make_tree(scratch / "a")
+    (tree / "etc/ssl/certs/java").mkdir(parents=True)
+    (tree / "etc/ssl/certs/ca-certificates.crt").write_text("theirs\n")
+    (tree / "etc/ssl/certs/java/cacerts").write_bytes(b"\xfe\xed\xfe\xed")
+    (tree / "etc/ssl/cert.pem").symlink_to("certs/ca-certificates.crt")
+    digest = imported(scratch / "s", "whole", tree)
+    with mounted(scratch / "s", digest, scratch) as root:
+        for name in ("etc/ssl/certs/ca-certificates.crt", "usr/lib/ssl/cert.pem", "etc/ssl/cert.pem"):
+            check(os.readlink(root / name) == BUNDLE, f"{name} leads elsewhere")
+        check(os.readlink(root / "etc/ssl/certs/java/cacerts") == "/run/demilune/trust/java.jks", "the key store leads elsewhere")
+        kept = root / "usr/share/demilune"
+        check((kept / "roots.crt").read_text() == "theirs\n", "the system's roots")
+        check((kept / "roots.jks").read_bytes() == b"\xfe\xed\xfe\xed", "the system's key store")
+        check((kept / "roots.crt").stat().st_mode & 0o7777 == 0o644, "mode of the roots")
+        again = scratch / "again"
+        shutil.copytree(root, again, symlinks=True)
+    digest = imported(scratch / "s", "again", again)  # what is ours already stays as it is
+    with mounted(scratch / "s", digest, scratch) as root:
+        check((root / "usr/share/demilune/roots.crt").read_text() == "theirs\n", "the second time there are no roots")
+    digest = imported(scratch / "s", "bare", make_tree(scratch / "b"))
+    with mounted(scratch / "s", digest, scratch) as root:
+        check(os.readlink(root / "etc/ssl/certs/ca-certificates.crt") == BUNDLE, "no link in an image without roots")
+        check(not (root / "usr/share/demilune").exists(), "roots out of nothing")
+        check(not os.path.lexists(root / "etc/ssl/certs/java/cacerts"), "a key store that nobody asked for")
+
+
+def hostile_trust(scratch: Path) -> None:
+    """Links on the way to where programs look: refused. Links in its place: replaced, and what they lead to is neither read nor written."""
+    victim = scratch / "victim"
+    (victim / "ssl/certs").mkdir(parents=True)
+    (victim / "ssl/certs/ca-certificates.crt").write_text("mine\n")
+    for number, name in enumerate(("etc/ssl", "etc/ssl/certs", "usr/lib/ssl", "usr/share/demilune")):
+        tree = scratch / f"t{number}"
+        (tree / name).parent.mkdir(parents=True)
+        (tree / name).symlink_to(victim / "ssl/certs" if name != "etc/ssl" else victim / "ssl")
+        if name == "usr/share/demilune":
+            (tree / "etc/ssl/certs").mkdir(parents=True)
+            (tree / "etc/ssl/certs/ca-certificates.crt").write_text("theirs\n")
+        done = run(scratch / "s", "import", "x", str(tree), status=1)
+        check("needed as a directory" in done.stderr or "Not a directory" in done.stderr, done.stderr)
+    tree = make_tree(scratch / "file")
+    (tree / "etc/ssl/certs").mkdir(parents=True)
+    (tree / "etc/ssl/certs/ca-certificates.crt").symlink_to(victim / "ssl/certs/ca-certificates.crt")
+    digest = imported(scratch / "s", "file", tree)
+    with mounted(scratch / "s", digest, scratch) as root:
+        check(os.readlink(root / "etc/ssl/certs/ca-certificates.crt") == BUNDLE, "the link is theirs")
+        check(not (root / "usr/share/demilune").exists(), "a file of the host is in the image")
+    tree = make_tree(scratch / "large")
+    (tree / "etc/ssl/certs").mkdir(parents=True)
+    (tree / "etc/ssl/certs/ca-certificates.crt").write_bytes(b"x" * (1048576 + 1))
+    check("too large" in run(scratch / "s", "import", "large", str(tree), status=1).stderr, "roots of any size")
+    check(sorted(p.name for p in victim.rglob("*")) == ["ca-certificates.crt", "certs", "ssl"], "something was written through a link")
+    check((victim / "ssl/certs/ca-certificates.crt").read_text() == "mine\n", "the host's file was changed")
+
+
 def refuses_special_files(scratch: Path) -> None:
     tree = make_tree(scratch / "a")
     os.mkfifo(tree / "usr/pipe")
@@ -462,7 +522,7 @@ def manifest_digest(text: str) -> str:
     }
     canonical = json.dumps(value, sort_keys=True, separators=(",", ":"))
     propose = Path(PROGRAM).resolve().parents[2] / "guest/propose/demilune-propose"  # part of every image
-    return hashlib.sha256(b"demilune-template 1\n" + canonical.encode() + propose.read_bytes()).hexdigest()
+    return hashlib.sha256(b"demilune-template 2\n" + canonical.encode() + propose.read_bytes()).hexdigest()
 
 
 def one_at_a_time(scratch: Path) -> None:
@@ -507,6 +567,8 @@ CASES: list[Callable[[Path], None]] = [
     same_input_same_image,
     image_content,
     hostile_links,
+    trust_is_the_sandbox_s,
+    hostile_trust,
     refuses_special_files,
     refuses_pipes_and_names,
     archive_is_like_its_tree,
