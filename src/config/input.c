@@ -100,14 +100,14 @@ list(int fd, struct inputs *in, const struct operations_sink *sink, struct err *
 	if (dir == NULL) {
 		if (own >= 0)
 			(void)close(own); /* only read */
-		return err_errno(err, "the directory of operations");
+		return err_errno(err, "the directory");
 	}
 	rewinddir(dir);
 	for (const struct dirent *e; (e = readdir(dir)) != NULL;) {
 		if (!wanted(in, sink, e->d_name))
 			continue;
 		if (in->n == OPERATIONS_FILES_MAX) {
-			tell(in, sink, "", "the directory has more than 64 files of operations");
+			tell(in, sink, "", "the directory has more than 64 such files");
 			break;
 		}
 		(void)snprintf(in->file[in->n].name, INPUT_NAME_BYTES, "%.*s", INPUT_NAME_BYTES - 1,
@@ -126,11 +126,11 @@ inputs_open(int fd, struct inputs *ret, const struct operations_sink *sink, stru
 
 	*ret = (struct inputs){.n = 0};
 	if (fstat(fd, &st) < 0)
-		return err_errno(err, "the operations");
+		return err_errno(err, "the directory");
 	if (!S_ISDIR(st.st_mode)) {
 		ret->n = 1;
 		ret->file[0].fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-		return ret->file[0].fd < 0 ? err_errno(err, "the file of operations") : 0;
+		return ret->file[0].fd < 0 ? err_errno(err, "the file") : 0;
 	}
 	r = list(fd, ret, sink, err);
 	if (r < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files of the catalogue: opened by name below descriptor 3 before the process confines itself, read afterwards. A descriptor that is a
+ * The files of the catalogue or of policies: opened by name below descriptor 3 before the process confines itself, read afterwards. A descriptor that is a
  * file itself is one file without a name.
  */
 #pragma once

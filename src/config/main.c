@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * demilune-config: reads a configuration from descriptor 3, tells faults or the compiled form on descriptor 4, ends. Without an argument the
- * configuration is demilune.yaml; with `operations` it is the directory of the catalogue, or one file of it. Started by the supervisor, by
- * `demilune check` and by `demilune operation check`.
+ * configuration is demilune.yaml; with `operations` it is the directory of the catalogue, or one file of it; with `policies` the directory of
+ * policies, or with `policies NAME.yaml` one file, which has that name. Started by the supervisor, by `demilune check`, `demilune operation
+ * check` and the commands of `demilune policy`.
  */
 #include "config/compile.h"
 #include "config/confine.h"
 #include "config/input.h"
 #include "config/operations.h"
+#include "config/policies.h"
 #include "lib/action/operation.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
@@ -124,7 +126,7 @@ fill_and_seal(int fd, const struct buf *bytes)
 	if (fd_write_all(fd, bytes->p, bytes->n, &err) < 0 || lseek(fd, 0, SEEK_SET) < 0 ||
 		fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) <
 			0)
-		log_exit(1, "the compiled operations cannot be sealed");
+		log_exit(1, "what was compiled cannot be sealed");
 }
 
 /* catalogue_read() is what the receivers read with: what it refuses is not sent. */
@@ -175,6 +177,118 @@ operations(void)
 	inputs_done(&in);
 }
 
+/* ---- policies ---- */
+
+static void
+say_policies_head(uint32_t n, int fd)
+{
+	struct msg_config_policies m = {.policies = n};
+	auto_buf struct buf body;
+
+	buf_init(&body, 64);
+	msg_config_policies_put(&body, &m);
+	say_with(MSG_CONFIG_POLICIES, &body, &fd, 1);
+}
+
+static void
+say_policy(const struct policy *p, int fd)
+{
+	struct msg_config_policy m = {.ipv6 = p->ipv6, .capture = p->capture};
+	auto_buf struct buf body;
+	size_t roots = 0;
+
+	memcpy(m.policy, p->digest, sizeof(m.policy));
+	memcpy(m.name, p->name.p, p->name.n);
+	memcpy(m.ports, p->ports, sizeof(m.ports));
+	for (size_t i = 0; i < p->nrules; i++) {
+		struct view name = p->rule[i].roots;
+		size_t k = 0;
+
+		m.brokered = m.brokered || p->rule[i].kind == RULE_KIND_BROKERED;
+		while (k < roots && !view_is(name, m.roots[k]))
+			k++;
+		if (name.n > 0 && k == roots)
+			memcpy(m.roots[roots++], name.p, name.n);
+	}
+	buf_init(&body, 4096);
+	msg_config_policy_put(&body, &m);
+	say_with(MSG_CONFIG_POLICY, &body, &fd, 1);
+}
+
+/* policies_load() and policy_load() are what the receivers read with: what they refuse is not sent. */
+static void
+say_policies(const struct policies_compiled *c, const int *fds)
+{
+	auto_buf struct buf all;
+	struct policies read = {.n = 0};
+	struct policy *one = calloc(1, sizeof(*one));
+	struct err err = {0};
+
+	must(one != NULL);
+	buf_init(&all, POLICIES_MAX * (4 + POLICY_BYTES_MAX));
+	for (size_t i = 0; i < c->n; i++)
+		policies_put(&all, buf_view(&c->row[i].document));
+	must(buf_check(&all) == 0);
+	fill_and_seal(fds[0], &all);
+	if (policies_load(fds[0], &read, &err) < 0)
+		log_exit(1, "the compiled policies: %s", err.text);
+	must(read.n == c->n);
+	say_policies_head((uint32_t)c->n, fds[0]);
+	for (size_t i = 0; i < c->n; i++) {
+		auto_free uint8_t *bytes = NULL;
+
+		fill_and_seal(fds[i + 1], &c->row[i].document);
+		if (policy_load(fds[i + 1], &bytes, one, &err) < 0)
+			log_exit(1, "the compiled policy %s: %s", c->row[i].name, err.text);
+		must(memcmp(one->digest, read.row[i].digest, SHA256_BYTES) == 0);
+		say_policy(one, fds[i + 1]);
+	}
+	policies_done(&read);
+	free(one);
+}
+
+/* Of the one file: its place is known to whoever gave it. */
+static void
+say_fault_alone(void *ctx, const char *file, struct place at, const char *text)
+{
+	(void)file;
+	say_fault_of(ctx, "", at, text);
+}
+
+/* name: of the policy, when the input is one file. */
+static void
+policies(const char *name)
+{
+	static struct inputs in;
+	static struct policies_compiled compiled;
+	struct operations_file files[OPERATIONS_FILES_MAX];
+	const struct operations_sink sink = {
+		.on_fault = name == NULL ? say_fault_of : say_fault_alone};
+	int fds[POLICIES_MAX + 1];
+	struct err err = {0};
+	unsigned faults;
+
+	if (inputs_open(FD_CONFIG_INPUT, &in, &sink, &err) < 0)
+		log_exit(1, "%s", err.text);
+	if ((name != NULL) != (in.n == 1 && in.file[0].name[0] == '\0'))
+		log_exit(1, "one file of a policy comes with its name, a directory without");
+	for (size_t i = 0; i <= in.n; i++)
+		fds[i] = memory_file("policies");
+	if (confine(&err) < 0 || inputs_read(&in, &sink, &err) < 0)
+		log_exit(1, "%s", err.text);
+	for (size_t i = 0; i < in.n; i++)
+		files[i] = (struct operations_file){name != NULL ? name : in.file[i].name,
+			view_of(in.file[i].text, in.file[i].n)};
+	faults = in.faults;
+	if (faults == 0)
+		faults = policies_compile(files, in.n, &compiled, &sink);
+	if (faults == 0)
+		say_policies(&compiled, fds);
+	say_end(faults);
+	policies_compiled_done(&compiled);
+	inputs_done(&in);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -183,6 +297,8 @@ main(int argc, char **argv)
 		settings();
 	else if (argc == 2 && strcmp(argv[1], "operations") == 0)
 		operations();
+	else if ((argc == 2 || argc == 3) && strcmp(argv[1], "policies") == 0)
+		policies(argc == 3 ? argv[2] : NULL);
 	else
 		log_exit(1, "no such argument");
 	return 0;

@@ -15,21 +15,10 @@ enum {
 	TIMEOUT_MAX_MS = 120000,
 	RESPONSE_BYTES = 64 << 10,
 	RESPONSE_MAX_BYTES = 1 << 20,
-	ADDRESS_BYTES = 46,
 };
 
 static const char *const key_formats[] = {"raw", "structured", NULL};
 static const char *const lookups[] = {"key", "reference", NULL};
-
-static void
-name_check(struct builder *b, const struct node *n, const char *key)
-{
-	if (n != NULL && !name_ok(n->text))
-		fault(b, n->at,
-			"%s must be a name: 1 to 63 of a-z, 0-9, '.', '_' and '-', a letter or "
-			"digit first",
-			key);
-}
 
 static void
 read_account(struct builder *b, const struct node *n)
@@ -93,11 +82,10 @@ read_origin(struct builder *b, const struct node *n, struct provider_source *p)
 	p->port = (uint16_t)port;
 }
 
-/* The one text of an address, so that the same address is the same text everywhere. */
-static bool
-address_read(struct view v, char ret[static ADDRESS_BYTES], bool *ret_loopback)
+bool
+address_read(struct view v, char ret[static CONFIG_ADDRESS_BYTES], bool *ret_loopback)
 {
-	char text[ADDRESS_BYTES] = "";
+	char text[CONFIG_ADDRESS_BYTES] = "";
 	struct in6_addr six;
 	struct in_addr four;
 
@@ -106,19 +94,19 @@ address_read(struct view v, char ret[static ADDRESS_BYTES], bool *ret_loopback)
 	memcpy(text, v.p, v.n);
 	if (inet_pton(AF_INET, text, &four) == 1) {
 		*ret_loopback = ntohl(four.s_addr) >> 24 == 127;
-		return inet_ntop(AF_INET, &four, ret, ADDRESS_BYTES) != NULL;
+		return inet_ntop(AF_INET, &four, ret, CONFIG_ADDRESS_BYTES) != NULL;
 	}
 	if (inet_pton(AF_INET6, text, &six) != 1)
 		return false;
 	*ret_loopback = IN6_IS_ADDR_LOOPBACK(&six);
-	return inet_ntop(AF_INET6, &six, ret, ADDRESS_BYTES) != NULL;
+	return inet_ntop(AF_INET6, &six, ret, CONFIG_ADDRESS_BYTES) != NULL;
 }
 
 static void
 read_address(struct builder *b, struct provider_source *p)
 {
 	const struct node *n = p->s.at[KEY_PROVIDER_ADDRESS], *o = p->s.at[KEY_PROVIDER_ORIGIN];
-	char text[ADDRESS_BYTES] = "";
+	char text[CONFIG_ADDRESS_BYTES] = "";
 	bool loopback = false;
 
 	if (n != NULL && !address_read(n->text, text, &loopback)) {
@@ -139,8 +127,8 @@ read_address(struct builder *b, struct provider_source *p)
 
 /* ---- credential and capability ---- */
 
-static void
-read_header(struct builder *b, const struct node *n)
+void
+header_check(struct builder *b, const struct node *n)
 {
 	static const char *const own[] = {"Host", "Connection", "Transfer-Encoding", "Expect", "TE",
 		"Trailer", "Upgrade", "Cookie", "Accept-Encoding"};
@@ -167,8 +155,8 @@ read_header(struct builder *b, const struct node *n)
 			VIEW_ARGS(n->text));
 }
 
-static void
-read_prefix(struct builder *b, const struct node *n)
+void
+prefix_check(struct builder *b, const struct node *n)
 {
 	bool ok = n->text.n > 0 && n->text.n <= 32;
 
@@ -189,11 +177,11 @@ read_credential(struct builder *b, struct provider_source *p)
 
 	if (n == NULL || !section_read(b, SECTION_CREDENTIAL, n, s))
 		return;
-	name_check(b, s->at[KEY_CREDENTIAL_SECRET], "secret");
+	value_name(b, s->at[KEY_CREDENTIAL_SECRET], "secret");
 	if (s->at[KEY_CREDENTIAL_HEADER] != NULL)
-		read_header(b, s->at[KEY_CREDENTIAL_HEADER]);
+		header_check(b, s->at[KEY_CREDENTIAL_HEADER]);
 	if (s->at[KEY_CREDENTIAL_PREFIX] != NULL)
-		read_prefix(b, s->at[KEY_CREDENTIAL_PREFIX]);
+		prefix_check(b, s->at[KEY_CREDENTIAL_PREFIX]);
 }
 
 static void
@@ -252,7 +240,7 @@ read_key(struct builder *b, struct provider_source *p)
 		return;
 	header = p->key.at[KEY_KEY_HEADER];
 	if (header != NULL)
-		read_header(b, header);
+		header_check(b, header);
 	if (header != NULL && credential != NULL && view_eq_nocase(header->text, credential->text))
 		fault(b, header->at, "the credential goes in this header; the key needs another");
 	if (p->key.at[KEY_KEY_FORMAT] != NULL)
@@ -436,8 +424,8 @@ provider_source_read(struct builder *b, const struct node *n, struct provider_so
 	read_address(b, p);
 	if (s->at[KEY_PROVIDER_ACCOUNT] != NULL)
 		read_account(b, s->at[KEY_PROVIDER_ACCOUNT]);
-	name_check(b, s->at[KEY_PROVIDER_ENVIRONMENT], "environment");
-	name_check(b, s->at[KEY_PROVIDER_ROOTS], "roots");
+	value_name(b, s->at[KEY_PROVIDER_ENVIRONMENT], "environment");
+	value_name(b, s->at[KEY_PROVIDER_ROOTS], "roots");
 	if (s->at[KEY_PROVIDER_ROOTS] != NULL && p->host.n > 0 && !p->tls)
 		fault(b, s->at[KEY_PROVIDER_ROOTS]->key_at, "roots are for https; take them away");
 	if (s->at[KEY_PROVIDER_TIMEOUT] != NULL)

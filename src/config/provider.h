@@ -29,3 +29,11 @@ const struct provider_source *provider_find(struct builder *b, const struct node
 
 /* {"origins": [...]} of all providers; two that disagree are a fault. Returns the number of rows. */
 uint32_t origins_write(struct builder *b, struct buf *out);
+
+/* For rules of policies too: the name of a request header that can carry a credential, and what stands before it there. */
+void header_check(struct builder *b, const struct node *n);
+void prefix_check(struct builder *b, const struct node *n);
+
+/* The one text of an address, so that the same address is the same text everywhere. false: it is none. */
+enum { CONFIG_ADDRESS_BYTES = 46 };
+bool address_read(struct view v, char ret[static CONFIG_ADDRESS_BYTES], bool *ret_loopback);

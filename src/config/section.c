@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mappings against keys.def; see section.h. */
+/* Mappings against keys.def and policy_keys.def; see section.h. */
 #include "config/section.h"
 
 #include <stdarg.h>
@@ -18,6 +18,7 @@ static const struct key {
 #define KEY(section, id, name, kind, need, prose) \
 	[KEY_##section##_##id] = {SECTION_##section, name, kind, need},
 #include "config/keys.def"
+#include "config/policy_keys.def"
 #undef SECTION
 #undef KEY
 };
@@ -28,6 +29,7 @@ static const struct {
 #define SECTION(id, what, where) [SECTION_##id] = {what, where},
 #define KEY(section, id, name, kind, need, prose)
 #include "config/keys.def"
+#include "config/policy_keys.def"
 #undef SECTION
 #undef KEY
 };
@@ -116,6 +118,13 @@ key_name(const void *ctx, size_t i)
 	return keys[i].section == *(const enum section_id *)ctx ? keys[i].name : NULL;
 }
 
+/* Whether a key of the one could stand in a file with the other. */
+static bool
+same_file(enum section_id a, enum section_id b)
+{
+	return (a < SECTION_POLICY) == (b < SECTION_POLICY);
+}
+
 static void
 unknown_key(struct builder *b, enum section_id id, const struct node *n)
 {
@@ -129,7 +138,8 @@ unknown_key(struct builder *b, enum section_id id, const struct node *n)
 		return;
 	}
 	for (size_t i = 0; i < KEYS; i++)
-		if (keys[i].section != id && view_is(n->key, keys[i].name) && id != SECTION_FILE) {
+		if (keys[i].section != id && view_is(n->key, keys[i].name) && id != SECTION_FILE &&
+			same_file(keys[i].section, id)) {
 			fault(b, n->key_at, "%s has no \"%s\"; it stands %s", sections[id].what,
 				keys[i].name, sections[keys[i].section].where);
 			return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What all parts of the operations compiler use: faults with their file and place, mappings against the table of keys (keys.def),
- * and values of scalars. A reader that refuses has told why and where, in the words of who writes the file.
+ * What all parts of the compilers of operations and policies use: faults with their file and place, mappings against the tables of keys
+ * (keys.def, policy_keys.def), and values of scalars. A reader that refuses has told why and where, in the words of who writes the file.
  */
 #pragma once
 
@@ -13,6 +13,7 @@ enum section_id {
 #define SECTION(id, what, where) SECTION_##id,
 #define KEY(section, id, name, kind, need, prose)
 #include "config/keys.def"
+#include "config/policy_keys.def"
 #undef SECTION
 #undef KEY
 	SECTIONS,
@@ -22,6 +23,7 @@ enum key_id {
 #define SECTION(id, what, where)
 #define KEY(section, id, name, kind, need, prose) KEY_##section##_##id,
 #include "config/keys.def"
+#include "config/policy_keys.def"
 #undef SECTION
 #undef KEY
 	KEYS,
@@ -47,6 +49,13 @@ struct builder {
 };
 
 void fault(struct builder *b, struct place at, const char *fmt, ...) PRINTF(3, 4);
+
+/* 1 to 63 of a-z, 0-9, '.', '_' and '-', a letter or digit first; n may be NULL. */
+void value_name(struct builder *b, const struct node *n, const char *key);
+
+/* Bytes with a unit; from min to max. */
+bool value_bytes(struct builder *b, const struct node *n, const char *key, uint64_t min,
+	uint64_t max, uint64_t *ret);
 
 /* What a section is called in a sentence. */
 const char *section_what(enum section_id id);

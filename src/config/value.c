@@ -2,6 +2,7 @@
 /* Values of scalars in files of operations; see section.h. */
 #include "config/section.h"
 #include "config/unit.h"
+#include "lib/base/name.h"
 #include "lib/base/num.h"
 
 #include <stdio.h>
@@ -98,6 +99,46 @@ value_int(struct builder *b, const struct node *n, const char *key, int64_t min,
 	else
 		fault(b, n->at, "%s must be a whole number from %lld to %lld, without quotes", key,
 			(long long)min, (long long)max);
+	return false;
+}
+
+void
+value_name(struct builder *b, const struct node *n, const char *key)
+{
+	if (n != NULL && (n->kind != NODE_SCALAR || !name_ok(n->text)))
+		fault(b, n->at,
+			"%s must be a name: 1 to 63 of a-z, 0-9, '.', '_' and '-', a letter or "
+			"digit first",
+			key);
+}
+
+static void
+bytes_text(uint64_t bytes, char *ret, size_t n)
+{
+	static const char *const units[] = {"KiB", "MiB", "GiB"};
+	size_t i = 0;
+
+	bytes >>= 10;
+	for (; i + 1 < ARRAY_LEN(units) && bytes >= 1024 && bytes % 1024 == 0; i++)
+		bytes >>= 10;
+	(void)snprintf(ret, n, "%llu%s", (unsigned long long)bytes, units[i]);
+}
+
+bool
+value_bytes(struct builder *b, const struct node *n, const char *key, uint64_t min, uint64_t max,
+	uint64_t *ret)
+{
+	char from[32], to[32];
+	uint64_t bytes;
+
+	if (unit_bytes(n->text, &bytes) == 0 && bytes >= min && bytes <= max) {
+		*ret = bytes;
+		return true;
+	}
+	bytes_text(min, from, sizeof(from));
+	bytes_text(max, to, sizeof(to));
+	fault(b, n->at, "%s must be a whole number with KiB, MiB or GiB, from %s to %s", key, from,
+		to);
 	return false;
 }
 

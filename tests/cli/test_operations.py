@@ -148,7 +148,7 @@ def test_at_most_64_files(here: Path) -> None:
         put(here, f"o{i}.yaml", operation(f"o{i}"))
     assert check(here) == ": 63 operations, no faults\n"
     put(here, "q.yaml", operation("q"))
-    assert ":1:1: the directory has more than 64 files of operations\n" in check(here, 1)
+    assert ":1:1: the directory has more than 64 such files\n" in check(here, 1)
 
 
 def test_a_file_of_exactly_256_kib(here: Path) -> None:
