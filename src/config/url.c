@@ -56,7 +56,8 @@ idna(struct builder *b, struct place at, struct view v, char ret[static HOST_NAM
 		fault(b, at, "this is no international name: %s",
 			code == IDN2_OK ? "it reads back as another one" : idn2_strerror(code));
 	else if (ascii(v) ? strcmp(a, name) != 0 : strcmp(u, name) != 0) {
-		fault(b, at, "write this name in its one form, %s", ascii(v) ? a : u);
+		fault(b, at, "write this name in lower-case letters as they are usual, or as %s",
+			a);
 		ok = false;
 	}
 	if (ok)
