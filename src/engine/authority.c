@@ -242,8 +242,37 @@ find_grant(struct revocation *v, struct view name, struct id *ret, struct err *e
 	return scope_of_task(v, &t);
 }
 
+static void
+put_reason(struct canon_writer *w, const void *arg)
+{
+	const struct revocation *v = arg;
+
+	put_str(w, "reason", v->reason);
+}
+
+/* What its policy gives is authority too: nothing of it leaves any more. Inside the open transaction. */
 static int
-take_all(struct revocation *v, const struct id *grant, struct err *err)
+take_egress(struct revocation *v, struct err *err)
+{
+	const struct audit_event ev = {.event = "egress.revoke",
+		.tenant = v->scope.tenant,
+		.task = &v->scope.task,
+		.who = &v->who,
+		.request_id = v->request_id,
+		.data = put_reason,
+		.arg = v};
+	auto_query struct query q = query_of(v->engine->store, Q_EGRESS_REVOKE);
+	int r;
+
+	arg_u64(&q, clock_real_ms());
+	arg_id(&q, &v->scope.task);
+	r = query_run(&q, err);
+	query_cleanup(&q);
+	return r == 0 ? audit_append(v->engine, &ev, err) : r;
+}
+
+static int
+take_all(struct revocation *v, const struct id *grant, bool egress, struct err *err)
 {
 	struct taken taken = {0};
 	auto_tx struct tx tx = {0};
@@ -253,6 +282,8 @@ take_all(struct revocation *v, const struct id *grant, struct err *err)
 		r = audit_refuse(authority_take(v->engine, &v->scope, grant, &v->who, v->request_id,
 					 v->reason, &taken, err),
 			"a reason", err);
+	if (r == 0 && egress)
+		r = take_egress(v, err);
 	if (r == 0)
 		r = tx_commit(&tx, err);
 	if (r < 0)
@@ -268,7 +299,7 @@ revoke_grant(struct revocation *v, struct view name, struct err *err)
 	struct id grant;
 	int r = find_grant(v, name, &grant, err);
 
-	return r == 0 ? take_all(v, &grant, err) : r;
+	return r == 0 ? take_all(v, &grant, false, err) : r;
 }
 
 static int
@@ -281,7 +312,7 @@ revoke_task(struct revocation *v, struct view name, struct err *err)
 	r = task_find_name(&t, &v->who, name, err);
 	if (r == 0)
 		r = scope_of_task(v, &t);
-	return r == 0 ? take_all(v, NULL, err) : r;
+	return r == 0 ? take_all(v, NULL, t.policy[0] != '\0', err) : r;
 }
 
 /* ---- one proposal ---- */

@@ -4,10 +4,13 @@
 
 #include "engine/contain.h"
 #include "engine/gone.h"
+#include "engine/gate.h"
 #include "engine/key.h"
 #include "engine/labels.h"
 #include "engine/limit.h"
 #include "engine/limits.h"
+#include "engine/loan.h"
+#include "engine/revision.h"
 #include "engine/spawn.h"
 #include "engine/task.h"
 #include "lib/base/clock.h"
@@ -20,6 +23,7 @@ struct ask {
 	struct task *task; /* an old one, or a new one to be inserted */
 	bool new_task;
 	struct view template;     /* name or alias */
+	const char *policy;       /* "" = none */
 	struct limits limits;     /* asked for, zeros = default */
 	uint64_t ttl_ms, idle_ms; /* the same */
 	bool persistent;
@@ -45,6 +49,10 @@ put_create(struct canon_writer *w, const void *arg)
 		put_digest(w, "metadata_digest", digest);
 	}
 	put_bool(w, "persistent", s->persistent);
+	if (s->gate != NULL) {
+		put_str(w, "policy", s->policy);
+		put_digest(w, "policy_digest", s->policy_digest);
+	}
 	put_str(w, "template", s->template);
 	put_str(w, "template_asked", s->template_asked);
 	put_digest(w, "template_digest", s->digest);
@@ -63,8 +71,12 @@ record(struct sandbox *s, const struct ask *a, struct err *err)
 		r = task_insert(a->task, err);
 	}
 	s->task = a->task->id;
+	if (r == 0 && s->gate != NULL)
+		r = revision_keep(e, s->gate->policy, err);
 	if (r == 0)
 		r = sandbox_insert(s, err);
+	if (r == 0 && s->gate != NULL)
+		r = loan_begin(s, err);
 	if (r == 0)
 		r = key_insert(e, s->tenant, a->key, a->body, &s->id, err);
 	if (r == 0)
@@ -74,7 +86,22 @@ record(struct sandbox *s, const struct ask *a, struct err *err)
 	return r == 0 ? tx_commit(&tx, err) : r;
 }
 
-/* Template, limits and times of the new sandbox. */
+/* The revision that is the policy's now: its own for life. */
+static int
+pin(struct sandbox *s, const char *name, struct err *err)
+{
+	const struct policy *policy;
+
+	if (name[0] == '\0')
+		return 0;
+	if (revision_now(s->engine, s->tenant, name, &policy, err) < 0)
+		return err->code;
+	(void)snprintf(s->policy, sizeof(s->policy), "%s", name);
+	memcpy(s->policy_digest, policy->digest, 32);
+	return gate_new(s, policy, err);
+}
+
+/* Template, limits, times and policy of the new sandbox. */
 static int
 resolve(struct sandbox *s, const struct ask *a, struct template **ret, struct err *err)
 {
@@ -94,6 +121,8 @@ resolve(struct sandbox *s, const struct ask *a, struct template **ret, struct er
 		r = idle_resolve(a->idle_ms, a->task->idle_ms, &s->idle_ms, err);
 	if (r == 0)
 		r = labels_check(a->metadata, err);
+	if (r == 0)
+		r = pin(s, a->policy, err);
 	if (r < 0)
 		return r;
 	memcpy(s->template_asked, a->template.p, a->template.n); /* a name: at most 63 bytes */
@@ -191,6 +220,8 @@ find_task(struct engine *e, const struct msg_sandbox_create *m, const struct pri
 {
 	int r = caller_tenant(p, m->tenant, task->tenant, err);
 
+	if (r == 0 && id_is_zero(&m->task))
+		r = policy_choose(e, task->tenant, m->policy, task->policy, err);
 	if (r < 0 || id_is_zero(&m->task)) {
 		task->implicit = true;
 		task->limits = e->settings.default_limits;
@@ -202,6 +233,11 @@ find_task(struct engine *e, const struct msg_sandbox_create *m, const struct pri
 	r = task_find(task, p, &m->task, err);
 	if (r == 0 && m->tenant.n != 0 && !view_is(m->tenant, task->tenant))
 		return REFUSE(err, NOT_FOUND, "no such task of this tenant");
+	if (r == 0 && m->policy.n != 0 &&
+		!view_is(m->policy, task->policy[0] != '\0' ? task->policy : "none"))
+		return REFUSE(err, CONFLICT,
+			"the task has another policy (%s); make another task for this one",
+			task->policy[0] != '\0' ? task->policy : "none");
 	return r == 0 ? task_check_open(task, err) : r;
 }
 
@@ -232,6 +268,7 @@ on_sandbox_create(
 		.task = &task,
 		.new_task = id_is_zero(&m->task),
 		.template = m->template.n != 0 ? m->template : view_str(task.template),
+		.policy = task.policy,
 		.limits = m->limits,
 		.ttl_ms = m->ttl_ms,
 		.idle_ms = m->idle_ms,
@@ -268,6 +305,7 @@ on_task_resume(struct engine *e, struct reply to, const struct msg_task_resume *
 	a = (struct ask){.who = &p,
 		.task = &task,
 		.template = view_str(task.template),
+		.policy = task.policy,
 		.metadata = buf_view(&task.labels),
 		.request_id = m->request_id,
 		.key = no_key,

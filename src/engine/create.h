@@ -19,6 +19,9 @@ int on_spawned(struct engine *e, struct ipc_msg *in, const struct msg_spawned *m
 int on_spawn_failed(struct engine *e, const struct msg_spawn_failed *m, struct err *err) MUST_CHECK;
 int on_relay_ready(struct sandbox *s, const struct msg_relay_ready *m, struct err *err) MUST_CHECK;
 
+/* Its gateway listens, for a sandbox that has one: the other half of ready. */
+void create_gateway_ready(struct sandbox *s);
+
 /* The template of waiting sandboxes was mounted, or cannot be. */
 void create_template_done(struct engine *e, const struct template *t);
 

@@ -18,6 +18,7 @@
 #include "lib/action/operation.h"
 #include "lib/base/list.h"
 #include "lib/base/sha256.h"
+#include "lib/egress/policy.h"
 #include "lib/ipc/local_bounds.h"
 #include "lib/ipc/peer.h"
 #include "proto_gen.h"
@@ -56,7 +57,13 @@ struct engine {
 	struct local locals[LOCAL_BOUND];
 	struct broker broker;
 	struct catalogue catalogue; /* the pinned operations, for as long as this process */
-	struct link sandboxes;      /* of struct sandbox, oldest first */
+	struct policies policies;   /* those of the host now, for as long as this process */
+	struct link revisions;      /* of struct revision: older ones that sandboxes have */
+	struct link said;           /* of struct said: what gateways said in this turn */
+	unsigned said_n;
+	uint64_t turn;         /* counts transactions of that */
+	ev_prepare flush;      /* the end of the turn */
+	struct link sandboxes; /* of struct sandbox, oldest first */
 	struct link buckets[SANDBOX_BUCKETS];
 	unsigned sandboxes_n;
 	uint64_t memory_bytes;         /* sum of the limits of the live sandboxes */

@@ -2,12 +2,16 @@
 /* The end of a sandbox; see gone.h. */
 #include "engine/gone.h"
 
+#include "engine/gate.h"
 #include "engine/job.h"
 #include "engine/key.h"
 #include "engine/life.h"
 #include "engine/limits.h"
+#include "engine/loan.h"
+#include "engine/said.h"
 #include "engine/stopping.h"
 #include "engine/task.h"
+#include "engine/verdict.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/ipc/teardown.h"
@@ -158,6 +162,17 @@ mark_task(struct sandbox *s, struct err *err)
 	return r == 0 ? audit_task(&t, &s->id, "task.marked", &s->proof, err) : r;
 }
 
+/* What its gateway had on loan: used, when nobody can say how much of it was; else as it told. */
+static int
+settle_gate(struct sandbox *s, bool proof_known, struct err *err)
+{
+	struct gate *g = s->gate;
+	bool all = !proof_known || g->broke || s->reason == SANDBOX_REASON_GATEWAY_LOST;
+	int r = untold_audit(g, err);
+
+	return r == 0 ? loan_settle(g, all, err) : r;
+}
+
 /* One transaction: what could not be recorded before, the jobs that ran, the sandbox, the mark of the task. */
 static int
 record_end(struct sandbox *s, bool proof_known, struct err *err)
@@ -173,6 +188,8 @@ record_end(struct sandbox *s, bool proof_known, struct err *err)
 			s, "sandbox.kill", &s->killer, view_of(NULL, 0), put_kill, s, err);
 	if (r == 0)
 		r = jobs_record_lost(s, err);
+	if (r == 0 && s->gate != NULL)
+		r = settle_gate(s, proof_known, err);
 	if (r == 0)
 		r = end_row(s, err);
 	if (r == 0 && s->boot_us == 0)
@@ -205,14 +222,15 @@ answer_all(struct sandbox *s)
 }
 
 /*
- * The supervisor saw what came first: that agent or relay is lost may be how a TTL or a lack of memory
+ * The supervisor saw what came first: that agent, relay or gateway is lost may be how a TTL or a lack of memory
  * looks from here. Any other reason for which we asked it to end holds.
  */
 static enum sandbox_reason
 reason_of_end(const struct sandbox *s, enum sandbox_reason told)
 {
 	bool lost = s->reason == SANDBOX_REASON_AGENT_LOST ||
-		    s->reason == SANDBOX_REASON_RELAY_LOST;
+		    s->reason == SANDBOX_REASON_RELAY_LOST ||
+		    s->reason == SANDBOX_REASON_GATEWAY_LOST;
 
 	if (s->state == SANDBOX_STATE_STOPPING && (!lost || told == SANDBOX_REASON_NONE))
 		return s->reason;
@@ -226,7 +244,7 @@ log_unexpected(const struct sandbox *s)
 	char name[ID_TEXT];
 
 	if (s->reason != SANDBOX_REASON_AGENT_LOST && s->reason != SANDBOX_REASON_RELAY_LOST &&
-		s->reason != SANDBOX_REASON_PROTOCOL)
+		s->reason != SANDBOX_REASON_PROTOCOL && s->reason != SANDBOX_REASON_GATEWAY_LOST)
 		return;
 	id_text(&s->id, ID_SANDBOX, name);
 	log_line("%s ended: %s", name, sandbox_reason_text(s->reason));
@@ -240,6 +258,8 @@ sandbox_ended(struct sandbox *s, const struct msg_gone *m, bool proof_known)
 	struct msg_gone gone = *m; /* *m may be s->gone */
 	struct err err;
 
+	if (s->gate != NULL)
+		said_flush(e); /* its last words */
 	s->reason = reason_of_end(s, gone.reason);
 	s->proof = gone.proof;
 	s->usage = gone.usage;

@@ -12,6 +12,8 @@
 #include "engine/limits.h"
 #include "engine/reconcile.h"
 #include "engine/result.h"
+#include "engine/revision.h"
+#include "engine/said.h"
 #include "engine/serve.h"
 #include "engine/template.h"
 #include "engine/tree.h"
@@ -70,6 +72,8 @@ engine_init(struct engine *e)
 	outbox_init(&e->outbox, e);
 	checkpoint_init(e);
 	list_init(&e->calls);
+	list_init(&e->revisions);
+	said_init(e);
 	ev_timer_init(&e->lookup, on_lookups, 0, 0);
 	ev_timer_init(&e->again, on_executions_again, 0, 0);
 	ev_timer_init(&e->slice, on_slice, 0, 0.0005);
@@ -88,6 +92,15 @@ open_state(struct engine *e, struct err *err)
 	return 0;
 }
 
+/* A supervisor that knows no policies hands none on: then there are none. */
+static int
+open_policies(struct engine *e, bool there, struct err *err)
+{
+	int r = there ? revisions_open(e, FD_ENGINE_POLICIES, err) : 0;
+
+	return r < 0 ? err_context(err, "the policies") : 0;
+}
+
 static int
 open_catalogue(struct engine *e, struct err *err)
 {
@@ -104,6 +117,7 @@ main(int argc, char **argv)
 {
 	static struct engine engine;
 	struct err err = {0};
+	bool policies = fcntl(FD_ENGINE_POLICIES, F_GETFD) >= 0; /* before anything is opened */
 
 	(void)argv;
 	log_name("engine");
@@ -120,6 +134,8 @@ main(int argc, char **argv)
 		log_exit(4, "cannot be confined: %s", err.text);
 	if (open_catalogue(&engine, &err) < 0)
 		log_exit(3, "%s", err.text);
+	if (open_policies(&engine, policies, &err) < 0)
+		log_exit(3, "%s", err.text);
 	if (serve_supervisor(&engine, FD_ENGINE_SUPERVISOR, &err) < 0 ||
 		serve_api(&engine, FD_ENGINE_API, &err) < 0 ||
 		serve_broker(&engine, FD_ENGINE_BROKER, &err) < 0)
@@ -128,5 +144,6 @@ main(int argc, char **argv)
 	store_close(engine.store);
 	tree_close(engine.tree);
 	catalogue_done(&engine.catalogue);
+	revisions_done(&engine);
 	return 0;
 }

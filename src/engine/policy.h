@@ -10,10 +10,12 @@
 struct wanted {
 	struct limits limits; /* asked for */
 	uint8_t template[32];
-	uint32_t uid_first; /* of the configured range */
-	uint32_t uid_slots; /* ranges in it */
-	bool uid_shared;    /* another living sandbox has uids in common */
-	uint16_t places;    /* of the template, an upper bound */
+	uint32_t uid_first;  /* of the configured range */
+	uint32_t uid_slots;  /* ranges in it */
+	bool uid_shared;     /* another living sandbox has uids in common */
+	uint16_t places;     /* of the template, an upper bound */
+	uint8_t captured;    /* facts.captured with its policy; */
+	uint8_t captured_v4; /* or on a host without IPv6 */
 };
 
 enum policy_fact {

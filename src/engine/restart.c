@@ -5,10 +5,12 @@
 #include "engine/contain.h"
 #include "engine/create.h"
 #include "engine/expiry.h"
+#include "engine/gate.h"
 #include "engine/gone.h"
 #include "engine/input.h"
 #include "engine/job.h"
 #include "engine/limits.h"
+#include "engine/revision.h"
 #include "engine/serve.h"
 #include "engine/tree.h"
 #include "lib/base/clock.h"
@@ -90,6 +92,19 @@ load_jobs(struct sandbox *s, struct err *err)
 	return r;
 }
 
+/* Of one with a policy: the revision that it was created with. */
+static int
+load_gate(struct sandbox *s, struct err *err)
+{
+	const struct policy *policy;
+	int r;
+
+	if (s->policy[0] == '\0')
+		return 0;
+	r = revision_find(s->engine, s->policy_digest, &policy, err);
+	return r == 0 ? gate_new(s, policy, err) : r;
+}
+
 /* What the database says should live. It is held when the supervisor says so too. */
 static int
 load_living(struct engine *e, struct err *err)
@@ -108,6 +123,8 @@ load_living(struct engine *e, struct err *err)
 		sandbox_link(s);
 		sandbox_touch(s);
 		r = load_jobs(s, err);
+		if (r >= 0)
+			r = load_gate(s, err);
 		if (r < 0)
 			return r;
 	}
@@ -219,6 +236,7 @@ on_held_end(struct engine *e, struct err *err)
 			sandbox_ended(s, &gone, false);
 	}
 	contain_resume(e);
+	gates_resume(e);
 	template_prepare_all(e);
 	if (e->api != NULL)
 		ipc_peer_pause(e->api, false);

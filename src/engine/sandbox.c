@@ -2,6 +2,7 @@
 /* Sandboxes as objects and rows; see sandbox.h. */
 #include "engine/sandbox.h"
 
+#include "engine/gate.h"
 #include "engine/limits.h"
 #include "lib/base/clock.h"
 #include "lib/loop/loop.h"
@@ -58,6 +59,7 @@ sandbox_free(struct sandbox *s)
 	list_remove(&s->link);
 	list_remove(&s->bucket);
 	ipc_peer_close(s->relay);
+	gate_free(s->gate);
 	buf_done(&s->metadata);
 	loop_free_later(e->loop, s);
 }
@@ -114,6 +116,8 @@ sandbox_insert(struct sandbox *s, struct err *err)
 	arg_u64(&q, s->persistent);
 	arg_u64(&q, s->created_ms);
 	arg_blob(&q, buf_view(&s->metadata));
+	arg_text(&q, s->policy);
+	arg_digest(&q, s->policy_digest);
 	int r = query_run(&q, err);
 
 	if (r == 0)
@@ -189,6 +193,8 @@ sandbox_load(struct engine *e, const struct id *id, struct err *err)
 	gone = col_view(&q);
 	read_told(s, spawned, gone);
 	s->seq = col_u64(&q);
+	col_text(&q, s->policy, sizeof(s->policy));
+	col_digest(&q, s->policy_digest);
 	if (buf_check(&s->metadata) < 0) {
 		(void)err_set(err, -ENOMEM, "no memory for a sandbox");
 		return NULL;
@@ -286,9 +292,11 @@ sandbox_answer(struct sandbox *s, struct reply to, bool replayed)
 		.boot_us = s->boot_us,
 		.timings = s->timings,
 		.replayed = replayed,
+		.policy = view_str(s->policy),
 		.metadata = buf_view(&s->metadata)};
 
 	memcpy(row.template_digest, s->digest, 32);
+	memcpy(row.policy_digest, s->policy_digest, 32);
 	REPLY(s->engine, to, SANDBOX_ROW, sandbox_row, row);
 }
 

@@ -14,6 +14,7 @@
 enum wait_kind { WAIT_READY, WAIT_GONE, WAIT_FROZEN, WAIT_TTL, WAIT_USAGE };
 
 struct job;
+struct gate;
 
 struct waiter {
 	struct link link;
@@ -32,6 +33,8 @@ struct sandbox {
 	char tenant[TENANT_BYTES];
 	char template_asked[129], template[64];
 	uint8_t digest[32];
+	char policy[64]; /* of its egress, "" = none; and the revision, for its life */
+	uint8_t policy_digest[32];
 	enum sandbox_state state;
 	enum sandbox_reason reason;
 	struct limits limits;
@@ -61,6 +64,7 @@ struct sandbox {
 	uint64_t deadline_ms;   /* monotonic: of the creation or the teardown; 0 = none */
 	uint64_t resync_ms;     /* monotonic: until then ends of jobs may follow; 0 = no resync */
 	struct ipc_peer *relay; /* owned; NULL before SPAWNED and when lost */
+	struct gate *gate;      /* owned; NULL: it has no policy */
 	struct link jobs;       /* of struct job */
 	unsigned jobs_n;
 	unsigned proposing_n; /* questions of PROPOSE without an answer yet */

@@ -13,6 +13,7 @@
 #include "engine/create.h"
 #include "engine/decision.h"
 #include "engine/execution.h"
+#include "engine/gate.h"
 #include "engine/gone.h"
 #include "engine/health.h"
 #include "engine/input.h"
@@ -21,10 +22,12 @@
 #include "engine/limits.h"
 #include "engine/local.h"
 #include "engine/lost.h"
+#include "engine/net.h"
 #include "engine/proof.h"
 #include "engine/propose.h"
 #include "engine/reconcile.h"
 #include "engine/restart.h"
+#include "engine/said.h"
 #include "engine/stopping.h"
 #include "engine/task.h"
 #include "engine/token.h"
@@ -139,6 +142,10 @@ REQUEST(authority_revoke)
 REQUEST(contain)
 REQUEST(release)
 REQUEST(containment_list)
+REQUEST(policy_list)
+REQUEST(policy_get)
+REQUEST(net_get)
+REQUEST(egress_list)
 
 TOLD_FD(local_open)
 TOLD(local_close, struct engine)
@@ -197,6 +204,10 @@ static const struct ipc_row api_rows[] = {
 	IPC_ROW(CONTAIN, IN(API_LIVE), on_contain),
 	IPC_ROW(RELEASE, IN(API_LIVE), on_release),
 	IPC_ROW(CONTAINMENT_LIST, IN(API_LIVE), on_containment_list),
+	IPC_ROW(POLICY_LIST, IN(API_LIVE), on_policy_list),
+	IPC_ROW(POLICY_GET, IN(API_LIVE), on_policy_get),
+	IPC_ROW(NET_GET, IN(API_LIVE), on_net_get),
+	IPC_ROW(EGRESS_LIST, IN(API_LIVE), on_egress_list),
 };
 
 TOLD(settings, struct engine)
@@ -208,6 +219,7 @@ TOLD_FD(broker_edge)
 TOLD(template_ready, struct engine)
 TOLD(template_failed, struct engine)
 TOLD_FD(spawned)
+TOLD_FD(gateway_edge)
 TOLD(spawn_failed, struct engine)
 TOLD(gone, struct engine)
 TOLD(ttl_is, struct engine)
@@ -227,6 +239,7 @@ static const struct ipc_row supervisor_rows[] = {
 	IPC_ROW(TEMPLATE_READY, RUNS, on_template_ready),
 	IPC_ROW(TEMPLATE_FAILED, RUNS, on_template_failed),
 	IPC_ROW(SPAWNED, IN(SUPERVISOR_LIVE), on_spawned),
+	IPC_ROW(GATEWAY_EDGE, RUNS, on_gateway_edge),
 	IPC_ROW(SPAWN_FAILED, IN(SUPERVISOR_LIVE), on_spawn_failed),
 	IPC_ROW(GONE, RUNS, on_gone),
 	IPC_ROW(TTL_IS, IN(SUPERVISOR_LIVE), on_ttl_is),
@@ -249,6 +262,21 @@ static const struct ipc_row relay_rows[] = {
 	IPC_ROW(JOB_ENDED, IN(RELAY_RESYNCS) | IN(RELAY_LIVE), on_job_ended),
 	IPC_ROW(PROPOSE, IN(RELAY_RESYNCS) | IN(RELAY_LIVE), on_propose),
 	IPC_ROW(RELAY_LOST, IN_ANY, on_relay_lost),
+};
+
+TOLD(gateway_ready, struct gate)
+TOLD_FD(verdict)
+TOLD_FD(flow)
+TOLD_FD(allotment_ask)
+TOLD_FD(lease_ask)
+
+/* GATEWAY_READY comes once on each edge, and first: at the beginning, and from the same gateway after a restart of this engine. */
+static const struct ipc_row gateway_rows[] = {
+	IPC_ROW(GATEWAY_READY, IN(GATE_STARTS), on_gateway_ready),
+	IPC_ROW(VERDICT, IN(GATE_LIVE), on_verdict),
+	IPC_ROW(FLOW, IN(GATE_LIVE), on_flow),
+	IPC_ROW(ALLOTMENT_ASK, IN(GATE_LIVE), on_allotment_ask),
+	IPC_ROW(LEASE_ASK, IN(GATE_LIVE), on_lease_ask),
 };
 
 TOLD(broker_ready, struct engine)
@@ -353,5 +381,16 @@ serve_relay(struct sandbox *s, int fd, enum relay_state state, struct err *err)
 	if (s->relay == NULL)
 		return err->code;
 	s->relay->state = state;
+	return 0;
+}
+
+int
+serve_gateway(struct gate *g, int fd, struct err *err)
+{
+	g->peer = ipc_peer_new(g->sandbox->engine->loop, fd, EDGE_GATEWAY_ENGINE, ROOM_ENGINE,
+		gateway_rows, ARRAY_LEN(gateway_rows), g, lost_gateway, err);
+	if (g->peer == NULL)
+		return err->code;
+	g->peer->state = GATE_STARTS;
 	return 0;
 }

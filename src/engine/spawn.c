@@ -2,6 +2,7 @@
 /* From SPAWN to the first command; see create.h. */
 #include "engine/spawn.h"
 
+#include "engine/gate.h"
 #include "engine/gone.h"
 #include "engine/input.h"
 #include "engine/limits.h"
@@ -19,6 +20,7 @@ spawn(struct sandbox *s)
 		.sandbox = s->id, .task = s->task, .limits = s->limits, .ttl_ms = s->ttl_ms};
 
 	memcpy(m.template, s->digest, 32);
+	memcpy(m.policy, s->policy_digest, 32);
 	s->asked = true;
 	s->deadline_ms = clock_mono_ms() + LIMIT_STEP_MS;
 	IPC_SEND(s->engine->supervisor, 0, SPAWN, spawn, m);
@@ -96,6 +98,18 @@ uids_shared(const struct sandbox *s)
 	return false;
 }
 
+/* The pools, or with `capture` everything; on a host without IPv6 only those of IPv4 (proto/messages.def). */
+static void
+want_captured(const struct sandbox *s, struct wanted *w)
+{
+	const struct policy *p = s->gate != NULL ? s->gate->policy : NULL;
+
+	if (p == NULL)
+		return;
+	w->captured = p->capture ? 12 : 3;
+	w->captured_v4 = p->ipv6 ? w->captured : p->capture ? 4 : 1;
+}
+
 static uint64_t
 compare(const struct sandbox *s)
 {
@@ -108,6 +122,7 @@ compare(const struct sandbox *s)
 		.places = 16};
 
 	memcpy(w.template, s->digest, 32);
+	want_captured(s, &w);
 	if (t != NULL) {
 		w.places = 0;
 		for (size_t i = 0; i < t->places.n; i++)
@@ -278,14 +293,35 @@ go_on(struct sandbox *s)
 	}
 }
 
+/* Both are there: what programs must trust stands before anything else is written or runs. */
+static void
+begin(struct sandbox *s)
+{
+	bool relay = s->relay != NULL && s->relay->state == RELAY_LIVE;
+
+	if (s->state != SANDBOX_STATE_CREATING || !relay)
+		return;
+	if (s->gate != NULL) {
+		if (!gate_ready(s->gate))
+			return;
+		gate_trust(s->gate);
+	}
+	go_on(s);
+}
+
 int
 on_relay_ready(struct sandbox *s, const struct msg_relay_ready *m, struct err *err)
 {
 	(void)m, (void)err;
 	s->relay->state = RELAY_LIVE;
-	if (s->state == SANDBOX_STATE_CREATING)
-		go_on(s);
+	begin(s);
 	return 0;
+}
+
+void
+create_gateway_ready(struct sandbox *s)
+{
+	begin(s);
 }
 
 void

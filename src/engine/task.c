@@ -46,6 +46,7 @@ read_row(struct task *t, struct query *q, struct err *err)
 	t->idle_ms = col_u64(q);
 	buf_clear(&t->labels);
 	buf_add_view(&t->labels, col_view(q));
+	col_text(q, t->policy, sizeof(t->policy));
 	return buf_check(&t->labels) < 0 ? err_set(err, -ENOMEM, "no memory for a task") : 0;
 }
 
@@ -125,6 +126,7 @@ insert_row(struct task *t, struct err *err)
 	arg_u64(&q, t->ttl_ms);
 	arg_u64(&q, t->idle_ms);
 	arg_blob(&q, buf_view(&t->labels));
+	arg_text(&q, t->policy);
 	return query_run(&q, err);
 }
 

@@ -10,6 +10,7 @@ struct task {
 	uint64_t seq;
 	struct id id;
 	char tenant[TENANT_BYTES], template[64];
+	char policy[64]; /* that its sandboxes get; "" = none */
 	enum task_state state;
 	bool implicit;              /* made by a creation of a sandbox that named none */
 	char owner[PRINCIPAL_TEXT]; /* who made it; "" = before there were actions */

@@ -7,6 +7,7 @@
 #include "engine/labels.h"
 #include "engine/limit.h"
 #include "engine/limits.h"
+#include "engine/revision.h"
 #include "engine/task.h"
 #include "engine/template.h"
 
@@ -38,6 +39,7 @@ answer(struct task *t, struct reply to, struct err *err)
 		.state = t->state,
 		.created_ms = t->created_ms,
 		.closed_ms = t->closed_ms,
+		.policy = view_str(t->policy),
 		.labels = buf_view(&t->labels)};
 	int r = numbers(t, &row, err);
 
@@ -69,6 +71,8 @@ put_task(struct canon_writer *w, const void *arg)
 		put_digest(w, "labels_digest", digest);
 	}
 	put_limits(w, "limits", &t->limits);
+	if (t->policy[0] != '\0')
+		put_str(w, "policy", t->policy);
 	put_str(w, "template", t->template);
 	put_u64(w, "ttl_ms", t->ttl_ms);
 }
@@ -104,6 +108,8 @@ compose(struct task *t, const struct principal *p, const struct msg_task_create 
 		r = ttl_resolve(c, m->ttl_ms, c->default_ttl_ms, &t->ttl_ms, err);
 	if (r == 0)
 		r = idle_resolve(m->idle_ms, c->default_idle_ms, &t->idle_ms, err);
+	if (r == 0)
+		r = policy_choose(t->engine, t->tenant, m->policy, t->policy, err);
 	if (r == 0)
 		r = check_count(t->engine, t->tenant, err);
 	if (r < 0)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The clock of the living; see life.h. Runs only while something lives. */
+#include "engine/gate.h"
 #include "engine/gone.h"
 #include "engine/input.h"
 #include "engine/job.h"
 #include "engine/life.h"
 #include "engine/limits.h"
+#include "engine/said.h"
 #include "lib/base/clock.h"
 
 static bool
@@ -53,6 +55,8 @@ tick_sandbox(struct sandbox *s, uint64_t now)
 		sandbox_kill(s, SANDBOX_REASON_IDLE, &principal_engine, view_of(NULL, 0));
 		return;
 	}
+	if (s->gate != NULL)
+		gate_tick(s->gate, now);
 	tick_jobs(s, now);
 }
 
@@ -63,6 +67,7 @@ life_tick(struct engine *e)
 
 	list_each (s, &e->sandboxes, struct sandbox, link)
 		tick_sandbox(s, now);
+	said_flush(e); /* flows that could not be written before */
 	uploads_tick(e, now);
 	if (list_empty(&e->sandboxes) && list_empty(&e->uploads))
 		ev_timer_stop(e->loop, &e->tick);

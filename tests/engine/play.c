@@ -196,6 +196,7 @@ play_open(struct play *p)
 	make_local(p);
 	memset(p->boot, 0xb0, sizeof(p->boot));
 	buf_init(&p->documents, CATALOGUE_BYTES_MAX);
+	buf_init(&p->policies, 1 << 20);
 	play_catalogue(p, "", "");
 	p->room = malloc(IPC_MAX);
 	assert_non_null(p->room);
@@ -234,6 +235,7 @@ play_close(struct play *p)
 	free(p->room);
 	catalogue_done(&p->catalogue);
 	buf_done(&p->documents);
+	buf_done(&p->policies);
 	buf_done(&audit_text);
 }
 
@@ -258,13 +260,13 @@ become_engine(void)
 }
 
 static void
-child(const int fds[5])
+child(const int fds[6])
 {
 	const char *path = getenv("DEMILUNE_ENGINE");
 	struct err err;
 
 	must(path != NULL && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0);
-	must(fd_arrange(fds, 5, 3, &err) == 0);
+	must(fd_arrange(fds, 6, 3, &err) == 0);
 	become_engine();
 	must(prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0);
 	execle(path, path, (char *)NULL, (char *const[]){NULL});
@@ -277,6 +279,27 @@ catalogue_fd(struct play *p)
 {
 	return sample_fd(
 		buf_view(&p->documents), F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+}
+
+static int
+policies_fd(struct play *p)
+{
+	return sample_fd(
+		buf_view(&p->policies), F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+}
+
+void
+play_policy(struct play *p, const char *document)
+{
+	size_t n = document != NULL ? strlen(document) : 0;
+	const uint8_t length[4] = {0, 0, (uint8_t)(n >> 8), (uint8_t)n};
+
+	if (document == NULL) {
+		buf_clear(&p->policies);
+		return;
+	}
+	buf_add(&p->policies, length, sizeof(length));
+	buf_add_str(&p->policies, document);
 }
 
 static void
@@ -324,7 +347,8 @@ play_catalogue(struct play *p, const char *from, const char *to)
 void
 play_launch(struct play *p)
 {
-	int supervisor[2], api[2], broker[2], catalogue = catalogue_fd(p);
+	int supervisor[2], api[2], broker[2], catalogue = catalogue_fd(p),
+					      policies = policies_fd(p);
 	struct err err;
 	struct msg_settings m = {.settings = p->settings};
 
@@ -335,11 +359,13 @@ play_launch(struct play *p)
 	p->engine = fork();
 	assert_true(p->engine >= 0);
 	if (p->engine == 0)
-		child((const int[]){supervisor[1], api[1], p->state, broker[1], catalogue});
+		child((const int[]){
+			supervisor[1], api[1], p->state, broker[1], catalogue, policies});
 	(void)close(supervisor[1]);
 	(void)close(api[1]);
 	(void)close(broker[1]);
 	(void)close(catalogue);
+	(void)close(policies);
 	p->supervisor = supervisor[0];
 	p->api = api[0];
 	p->broker = broker[0];
@@ -506,19 +532,27 @@ play_head_forget(struct play *p)
 	p->head_note[0] = '\0';
 }
 
+static enum edge
+edge_of(const struct play *p, int fd)
+{
+	for (unsigned i = 0; i < p->gates_n; i++)
+		if (p->gates[i] == fd)
+			return EDGE_GATEWAY_ENGINE;
+	return fd == p->supervisor ? EDGE_ENGINE_SUPERVISOR
+	       : fd == p->api      ? EDGE_API_ENGINE
+	       : fd == p->broker   ? EDGE_ENGINE_BROKER
+				   : EDGE_RELAY_ENGINE;
+}
+
 static int
 receive_one(struct play *p, int fd, struct err *err)
 {
 	struct pollfd w = {.fd = fd, .events = POLLIN};
-	enum edge edge = fd == p->supervisor ? EDGE_ENGINE_SUPERVISOR
-			 : fd == p->api      ? EDGE_API_ENGINE
-			 : fd == p->broker   ? EDGE_ENGINE_BROKER
-					     : EDGE_RELAY_ENGINE;
 
 	ipc_msg_done(&p->in);
 	if (poll(&w, 1, WAIT_MS) != 1)
 		return err_set(err, -ETIMEDOUT, "nothing came");
-	return ipc_read(fd, edge, ROOM_ENGINE, p->room, IPC_MAX, &p->in, err);
+	return ipc_read(fd, edge_of(p, fd), ROOM_ENGINE, p->room, IPC_MAX, &p->in, err);
 }
 
 static int

@@ -13,7 +13,7 @@
 
 #include <sys/types.h>
 
-enum { RELAYS = 8, PLAY_CLIENTS = 8 };
+enum { RELAYS = 8, PLAY_CLIENTS = 8, PLAY_GATES = 16 };
 
 struct play {
 	char dir[64]; /* the state directory */
@@ -35,6 +35,9 @@ struct play {
 	char head_note[2049];
 	struct catalogue catalogue; /* the sample, as the engine has it */
 	struct buf documents;       /* its bytes */
+	struct buf policies;        /* those of the host, as the engine has them */
+	int gates[PLAY_GATES];      /* the played gateways */
+	unsigned gates_n;
 };
 
 void play_open(struct play *p);  /* a fresh state directory with one template */
@@ -42,6 +45,9 @@ void play_close(struct play *p); /* ends the engine, removes the directory */
 
 /* Another catalogue from the next start on: that of the sample with `from` replaced by `to` everywhere. */
 void play_catalogue(struct play *p, const char *from, const char *to);
+
+/* One policy more from the next start on; their names ascend. NULL: none at all. */
+void play_policy(struct play *p, const char *document);
 
 /* Starts it, sends SETTINGS and HELD_END, prepares the template. */
 void play_start(struct play *p);

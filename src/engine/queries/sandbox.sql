@@ -4,13 +4,13 @@
 -- SANDBOX_INSERT: written before it is asked for
 INSERT INTO sandbox (id, task, tenant, template_asked, template, digest, state, reason, memory_bytes,
 	disk_bytes, disk_inodes, pids, cpu_milli, open_files, ttl_ms, ttl_until_ms, idle_ms, persistent,
-	created_ms, metadata)
-VALUES (?, ?, ?, ?, ?, ?, 'creating', 'none', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+	created_ms, metadata, policy, policy_digest)
+VALUES (?, ?, ?, ?, ?, ?, 'creating', 'none', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- SANDBOX_GET: the whole row
 SELECT id, task, tenant, template_asked, template, digest, state, reason, memory_bytes, disk_bytes,
 	disk_inodes, pids, cpu_milli, open_files, ttl_ms, ttl_until_ms, idle_ms, persistent, created_ms,
-	ended_ms, boot_us, residue, metadata, spawned, gone, seq
+	ended_ms, boot_us, residue, metadata, spawned, gone, seq, policy, policy_digest
 FROM sandbox WHERE id = ?;
 
 -- SANDBOX_LIVE: what has to be held, in the order of creation

@@ -3,15 +3,15 @@
 
 -- TASK_INSERT: a new task
 INSERT INTO task (id, tenant, template, state, implicit, created_ms, owner, memory_bytes, disk_bytes, disk_inodes,
-	pids, cpu_milli, open_files, ttl_ms, idle_ms, labels)
-VALUES (?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+	pids, cpu_milli, open_files, ttl_ms, idle_ms, labels, policy)
+VALUES (?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- LABEL_INSERT: a label of the task that was just made
 INSERT INTO label (task, key, value) VALUES (?, ?, ?);
 
 -- TASK_GET: all that a step needs
 SELECT seq, id, tenant, template, state, implicit, created_ms, closed_ms, owner, memory_bytes, disk_bytes,
-	disk_inodes, pids, cpu_milli, open_files, ttl_ms, idle_ms, labels
+	disk_inodes, pids, cpu_milli, open_files, ttl_ms, idle_ms, labels, policy
 FROM task WHERE id = ?;
 
 -- TASK_BY_TICKET: the newest task with this ticket, of a tenant or (empty) of all; the same for the template

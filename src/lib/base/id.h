@@ -22,6 +22,7 @@ struct id {
 #define ID_GRANT     "gr_"
 #define ID_PROPOSAL  "pr_"
 #define ID_EXECUTION "xc_"
+#define ID_LEASE     "le_"
 
 void id_new(struct id *ret);
 bool id_eq(const struct id *a, const struct id *b);
