@@ -5,18 +5,12 @@
  */
 #include "exchange.h"
 
-#include "allotment.h"
-#include "brokered.h"
-#include "hop.h"
 #include "limits.h"
 #include "proxy.h"
 #include "refuse.h"
 #include "upstream.h"
 
-#include "lib/http/write.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <sys/random.h>
 
 enum { HTTPS_PORT = 443, HTTP_PORT = 80 };
@@ -194,6 +188,14 @@ exchange_refuse(struct conn *c, enum egress_reason reason, unsigned status, cons
 	linger(c);
 }
 
+/* Told, and cut off on both sides. */
+void
+exchange_cut(struct conn *c, enum egress_reason reason)
+{
+	tell(c, reason);
+	conn_close(c, true);
+}
+
 static enum egress_reason
 reason_of(enum http_reason no)
 {
@@ -202,6 +204,13 @@ reason_of(enum http_reason no)
 	return egress_reason_parse(view_str(http_reason_code(no)), &reason) < 0
 		       ? EGRESS_REASON_FRAMING
 		       : reason;
+}
+
+void
+exchange_refuse_http(struct conn *c, enum http_reason no)
+{
+	exchange_refuse(
+		c, reason_of(no), http_reason_status(no, HTTP_REQUEST), http_reason_text(no));
 }
 
 /* Bytes that are no request: other protocols that were spoken to us by mistake, or on purpose. */
@@ -225,8 +234,7 @@ refuse_bytes(struct conn *c, enum http_reason no)
 		return;
 	}
 	x->head.method = HTTP_METHODS; /* nothing of it holds */
-	exchange_refuse(
-		c, reason_of(no), http_reason_status(no, HTTP_REQUEST), http_reason_text(no));
+	exchange_refuse_http(c, no);
 }
 
 /* ---- judging ---- */
@@ -309,8 +317,7 @@ hand_shakes(struct conn *c)
 
 	if (no != HTTP_FINE) {
 		x->accept[0] = '\0';
-		exchange_refuse(c, reason_of(no), http_reason_status(no, HTTP_REQUEST),
-			http_reason_text(no));
+		exchange_refuse_http(c, no);
 		return false;
 	}
 	must(getrandom(nonce, sizeof(nonce), 0) == (ssize_t)sizeof(nonce));
@@ -337,8 +344,7 @@ judge(struct conn *c)
 		enum http_reason bad = read_query(x);
 
 		if (bad != HTTP_FINE) {
-			exchange_refuse(c, reason_of(bad), http_reason_status(bad, HTTP_REQUEST),
-				http_reason_text(bad));
+			exchange_refuse_http(c, bad);
 			return;
 		}
 	}
@@ -430,349 +436,6 @@ exchange_head(struct conn *c)
 	else
 		judge(c);
 	return true;
-}
-
-/* ---- allowed: budget, server, record ---- */
-
-/* True: counted. False: it waits, or was refused. */
-static bool
-count(struct conn *c)
-{
-	struct gateway *g = c->g;
-	bool brokered = c->x->rule->kind == RULE_KIND_BROKERED;
-
-	if (brokered && allotment_left(g, OF_REQUESTS, 1) == 1 &&
-		!allotment_take(g, OF_BROKERED, 1)) {
-		/* told below */
-	} else if (allotment_take(g, OF_REQUESTS, 1)) {
-		c->x->counted = true;
-		return true;
-	}
-	if (allotment_coming(g))
-		conn_due(c, LIMIT_WAIT_MS);
-	else
-		exchange_refuse(c, EGRESS_REASON_QUOTA, 0, NULL);
-	return false;
-}
-
-static void
-on_server(void *owner, enum egress_reason reason, struct upstream *up, const char *text)
-{
-	struct conn *c = owner;
-
-	c->ask = NULL;
-	if (reason == EGRESS_REASON_NONE) {
-		c->up = up;
-		memcpy(c->address, up->address, sizeof(c->address));
-		stream_give(up->stream, &answer_events, c);
-		c->x->up.stream = up->stream;
-		c->x->up.moved = conn_now(c);
-	} else {
-		exchange_refuse(c, reason, 0, text);
-	}
-	if (!c->calling)
-		conn_run(c);
-}
-
-static void
-server(struct conn *c)
-{
-	conn_due(c, LIMIT_WAIT_MS + LIMIT_CONNECT_MS + LIMIT_SHAKE_MS + LIMIT_WAIT_MS);
-	c->calling = true;
-	c->ask = upstream_get(
-		c->g, c->x->decision.rule, c->at.name, c->at.port, c->x->again, on_server, c);
-	c->calling = false;
-}
-
-static void
-on_kept(void *owner, enum egress_reason reason)
-{
-	struct conn *c = owner;
-
-	c->wait = NULL;
-	if (reason == EGRESS_REASON_NONE)
-		c->x->kept = true;
-	else
-		exchange_refuse(c, reason, 0, NULL);
-	if (!c->calling)
-		conn_run(c);
-}
-
-static void
-record(struct conn *c)
-{
-	struct verdict_of v;
-
-	exchange_verdict(c, VERDICT_ALLOWED, EGRESS_REASON_NONE, &v);
-	conn_due(c, 2 * LIMIT_WAIT_MS); /* the wait has its own time */
-	c->calling = true;
-	c->wait = verdict_ask(c->g, &v, on_kept, c);
-	c->calling = false;
-}
-
-/* ---- the request, written anew ---- */
-
-static void
-write_host(struct http_write *w, const struct conn *c)
-{
-	bool six = view_has(c->at.name, ':');
-	uint16_t usual = c->at.scheme == EGRESS_SCHEME_HTTPS ? HTTPS_PORT : HTTP_PORT;
-	char text[HOST_NAME_MAX_BYTES + 16];
-	int n;
-
-	n = snprintf(text, sizeof(text), "%s%s%s", six ? "[" : "", c->name, six ? "]" : "");
-	if (c->at.port != usual)
-		n += snprintf(text + n, sizeof(text) - (size_t)n, ":%u", (unsigned)c->at.port);
-	http_write_field(w, "Host", view_of(text, (size_t)n));
-}
-
-static void
-write_framing(struct http_write *w, const struct http_head *h)
-{
-	bool usual = h->method == HTTP_POST || h->method == HTTP_PUT || h->method == HTTP_PATCH;
-
-	switch (h->framing) {
-	case HTTP_BODY_LENGTH:
-		http_write_length(w, h->length);
-		return;
-	case HTTP_BODY_CHUNKED:
-		http_write_chunked(w);
-		return;
-	case HTTP_BODY_NONE:
-		if (usual)
-			http_write_length(w, 0);
-		return;
-	case HTTP_BODY_UNTIL_CLOSE:
-	case HTTP_BODY_TUNNEL:
-		break;
-	}
-	must(false); /* not of requests */
-}
-
-static void
-write_websocket(struct http_write *w, const struct exchange *x)
-{
-	http_write_field(w, "Upgrade", view_str("websocket"));
-	http_write_field(w, "Connection", view_str("Upgrade"));
-	http_write_field(w, "Sec-WebSocket-Version", view_str("13"));
-	http_write_field(w, "Sec-WebSocket-Key", view_str(x->key));
-}
-
-/* "/path?query" out of the parts; in an absolute form they do not stand at its beginning. */
-static struct view
-target_of(struct exchange *x)
-{
-	const struct http_target *t = &x->head.target;
-	struct view origin = x->head.target_text;
-
-	if (t->form == HTTP_FORM_ORIGIN)
-		return origin;
-	if (t->path.n > 0 && t->path.p >= origin.p && t->path.p < origin.p + origin.n)
-		return view_of(t->path.p, (size_t)(origin.p + origin.n - t->path.p));
-	buf_add_view(&x->answer_text, t->path); /* "/" that was not written; nothing is in it yet */
-	buf_add_str(&x->answer_text, t->has_query ? "?" : "");
-	buf_add_view(&x->answer_text, t->query);
-	return buf_view(&x->answer_text);
-}
-
-static int
-write_request(struct conn *c)
-{
-	struct exchange *x = c->x;
-	const struct http_head *h = &x->head;
-	struct buf *out = outbox_buf(&x->up);
-	struct http_write w;
-	int r;
-
-	http_write_request(&w, out, h->method, target_of(x));
-	write_host(&w, c);
-	for (unsigned i = 0; i < h->fields; i++)
-		if (!hop_drops(h->field[i].name, HTTP_REQUEST))
-			http_write_field_view(&w, h->field[i].name, h->field[i].value);
-	if (x->key[0] != '\0')
-		write_websocket(&w, x);
-	write_framing(&w, h);
-	r = http_write_end(&w);
-	buf_clear(&x->answer_text);
-	return r;
-}
-
-/* Server and record are there. True: the first bytes may leave now, and did. */
-static bool
-relay_begin(struct conn *c)
-{
-	struct exchange *x = c->x;
-	size_t n;
-
-	if (outbox_left(&x->up) == 0 && write_request(c) < 0) {
-		exchange_refuse(c, EGRESS_REASON_FRAMING, 0, "the head cannot be written anew");
-		return false;
-	}
-	n = outbox_left(&x->up);
-	if (!allotment_take(c->g, OF_BYTES_OUT, n)) {
-		conn_due(c, LIMIT_WAIT_MS);
-		if (!allotment_coming(c->g))
-			exchange_refuse(c, EGRESS_REASON_QUOTA, 0, NULL);
-		return false;
-	}
-	exchange_bytes(c, n, 0);
-	http_body_init(&x->body, &x->head, x->rule->request_max);
-	x->complete = x->head.framing == HTTP_BODY_NONE;
-	x->heard = x->window = conn_now(c);
-	x->window_bytes = 0;
-	if (x->head.expect_continue && !x->complete && !x->again)
-		buf_add_str(outbox_buf(&c->out), "HTTP/1.1 100 Continue\r\n\r\n");
-	conn_step(c, CONN_ON_GO);
-	conn_due(c, LIMIT_TICK_MS);
-	answer_begin(c);
-	if (outbox_flush(&c->out, conn_now(c)) < 0)
-		conn_close(c, true);
-	return true;
-}
-
-bool
-exchange_ask(struct conn *c)
-{
-	struct exchange *x = c->x;
-
-	if (!x->counted && !count(c))
-		return c->state != CONN_ASK;
-	if (x->rule->kind != RULE_KIND_BROKERED && c->up == NULL) {
-		if (c->ask == NULL)
-			server(c);
-		if (c->up == NULL)
-			return c->state != CONN_ASK;
-	}
-	if (!x->kept) {
-		if (c->wait == NULL)
-			record(c);
-		if (!x->kept)
-			return c->state != CONN_ASK;
-	}
-	if (x->rule->kind == RULE_KIND_BROKERED) {
-		conn_step(c, CONN_ON_LEASE);
-		brokered_begin(c);
-		return true;
-	}
-	(void)relay_begin(c);
-	return c->state != CONN_ASK;
-}
-
-/* ---- the body ---- */
-
-static void
-body_refused(struct conn *c)
-{
-	enum http_reason no = c->x->body.reason;
-
-	exchange_refuse(
-		c, reason_of(no), http_reason_status(no, HTTP_REQUEST), http_reason_text(no));
-}
-
-/* One piece of what the program sent. False: nothing more can be done now. */
-static bool
-body_piece(struct conn *c, struct view *in)
-{
-	struct exchange *x = c->x;
-	struct view data = {0};
-
-	switch (http_body_next(&x->body, in, &data)) {
-	case HTTP_BODY_MORE:
-		return false;
-	case HTTP_BODY_DATA:
-		must(allotment_take(c->g, OF_BYTES_OUT, data.n));
-		exchange_bytes(c, data.n, 0);
-		x->window_bytes += data.n;
-		if (x->head.framing == HTTP_BODY_CHUNKED)
-			http_chunk_add(outbox_buf(&x->up), data);
-		else
-			buf_add_view(outbox_buf(&x->up), data);
-		return true;
-	case HTTP_BODY_END:
-		x->complete = true;
-		x->heard = conn_now(c);
-		if (x->head.framing == HTTP_BODY_CHUNKED)
-			http_chunk_end(outbox_buf(&x->up));
-		return false;
-	case HTTP_BODY_REFUSED:
-		body_refused(c);
-		return false;
-	}
-	must(false);
-}
-
-/* There is no budget at the moment: who waits too long is refused. */
-void
-exchange_dry(struct conn *c)
-{
-	struct exchange *x = c->x;
-
-	if (!x->dry)
-		x->dry_since = conn_now(c);
-	x->dry = true;
-	if (!allotment_coming(c->g) || conn_now(c) - x->dry_since > (double)LIMIT_WAIT_MS / 1e3)
-		exchange_refuse(c, EGRESS_REASON_QUOTA, 0, NULL);
-}
-
-static void
-body_move(struct conn *c)
-{
-	struct exchange *x = c->x;
-	size_t used = 0;
-
-	while (c->state == CONN_RELAY && !x->complete && outbox_left(&x->up) < LIMIT_UNSENT) {
-		size_t here = c->in.n - used,
-		       may = (size_t)allotment_left(c->g, OF_BYTES_OUT, here);
-		struct view in = view_of(c->in.p + used, may);
-		bool more;
-
-		if (here > 0 && may == 0) {
-			if (!allotment_take(c->g, OF_BYTES_OUT, here)) /* asks for more */
-				exchange_dry(c);
-			break;
-		}
-		more = body_piece(c, &in);
-		if (c->state != CONN_RELAY)
-			return;
-		used += may - in.n;
-		if (!more && (x->complete || used == c->in.n || in.n > 0))
-			break;
-	}
-	if (c->state == CONN_RELAY)
-		buf_drop(&c->in, used);
-}
-
-/* The program said that nothing follows, in the middle of its body. */
-static void
-body_cut(struct conn *c)
-{
-	tell(c, EGRESS_REASON_CLOSED);
-	drop_server(c);
-	conn_close(c, true);
-}
-
-bool
-exchange_relay(struct conn *c)
-{
-	struct exchange *x = c->x;
-
-	x->dry = x->dry && !allotment_left(c->g, OF_BYTES_OUT, 1);
-	body_move(c);
-	if (c->state != CONN_RELAY)
-		return c->state != CONN_CLOSED;
-	if (!x->complete && c->ended && c->in.n == 0) {
-		body_cut(c);
-		return false;
-	}
-	if (outbox_flush(&x->up, conn_now(c)) < 0)
-		return false; /* the stream tells of it */
-	if (x->switched && outbox_left(&c->out) == 0 && outbox_left(&x->up) == 0) {
-		through_begin(c);
-		return false;
-	}
-	stream_want_read(
-		c->up->stream, !x->switched && !x->dry && outbox_left(&c->out) < LIMIT_UNSENT);
-	return false;
 }
 
 /* ---- what conn.c asks ---- */

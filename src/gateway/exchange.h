@@ -82,6 +82,11 @@ void exchange_bytes(const struct conn *c, uint64_t out, uint64_t in);
  */
 void exchange_refuse(struct conn *c, enum egress_reason reason, unsigned status, const char *text);
 
+/* For what the codec says. */
+void exchange_refuse_http(struct conn *c, enum http_reason no);
+/* Told, and cut off on both sides. */
+void exchange_cut(struct conn *c, enum egress_reason reason);
+
 /* There is no budget for bytes at the moment. */
 void exchange_dry(struct conn *c);
 
