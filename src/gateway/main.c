@@ -14,6 +14,7 @@
 #include <openssl/rand.h>
 #include <openssl/ssl.h>
 #include <signal.h>
+#include <time.h>
 
 enum { EXIT_NO_START = 1 };
 
@@ -23,6 +24,7 @@ tls_start(struct err *err)
 {
 	uint8_t byte;
 
+	tzset(); /* OpenSSL's dates read the time zone's file, once */
 	if (OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL) != 1 ||
 		RAND_bytes(&byte, sizeof(byte)) != 1)
 		return err_set(err, -ENOMEM, "OpenSSL does not start");
