@@ -29,12 +29,13 @@ struct check {
 	const char *file;     /* as it was named */
 	const char *argument; /* of the compiler; NULL: none */
 	bool directory;
+	bool quiet; /* faults are counted only */
 	unsigned faults;
 	uint32_t operations; /* compiled */
-	int policies;        /* owned: all that were compiled, in one memory file; -1: none came */
+	int catalogue;       /* owned: the same in one memory file; -1: none came */
+	int policies;        /* owned, as catalogue */
 	FILE *out;           /* where faults are told; NULL: standard output */
 	struct settings settings;
-	bool quiet; /* faults are counted only */
 };
 
 NORETURN static void
@@ -93,6 +94,8 @@ take_message(struct check *c, struct ipc_msg *m, struct err *err)
 	if (m->type == MSG_CONFIG_CATALOGUE &&
 		msg_config_catalogue_get(m->body, &catalogue, err) == 0) {
 		c->operations = catalogue.operations;
+		if (c->catalogue < 0)
+			c->catalogue = ipc_msg_take(m, 0);
 		return 0;
 	}
 	if (m->type == MSG_CONFIG_POLICIES && c->policies < 0 &&
@@ -191,7 +194,10 @@ check(struct check *c, struct err *err)
 int
 check_settings(const char *file, struct settings *ret, struct err *err)
 {
-	struct check c = {.file = file == NULL ? "/dev/null" : file, .quiet = true, .policies = -1};
+	struct check c = {.file = file == NULL ? "/dev/null" : file,
+		.quiet = true,
+		.catalogue = -1,
+		.policies = -1};
 	int r = check(&c, err);
 
 	if (r == 0 && c.faults != 0)
@@ -202,11 +208,31 @@ check_settings(const char *file, struct settings *ret, struct err *err)
 }
 
 int
+check_operations(const char *dir, struct catalogue *ret, unsigned *ret_faults, struct err *err)
+{
+	struct check c = {.file = dir,
+		.argument = "operations",
+		.quiet = true,
+		.catalogue = -1,
+		.policies = -1};
+	int r = check(&c, err);
+	int fd auto_fd = c.catalogue;
+
+	*ret_faults = c.faults;
+	if (r < 0 || c.faults > 0)
+		return r;
+	if (fd < 0)
+		return err_set(err, -EBADMSG, "demilune-config compiled no catalogue");
+	return catalogue_read(fd, ret, err);
+}
+
+int
 check_policies(
 	const char *file, FILE *out, struct policies *ret, unsigned *ret_faults, struct err *err)
 {
 	struct check c = {.file = file,
 		.argument = "policies",
+		.catalogue = -1,
 		.policies = -1,
 		.out = out,
 		.quiet = out == NULL};
@@ -227,7 +253,7 @@ check_policies(
 int
 verb_check(struct cli *cli, struct err *err)
 {
-	struct check c = {.file = cli->args.rest[0], .policies = -1};
+	struct check c = {.file = cli->args.rest[0], .catalogue = -1, .policies = -1};
 	int r = check(&c, err);
 
 	if (r < 0)
@@ -241,9 +267,13 @@ verb_check(struct cli *cli, struct err *err)
 int
 verb_operation_check(struct cli *cli, struct err *err)
 {
-	struct check c = {.file = cli->args.rest[0], .argument = "operations", .policies = -1};
+	struct check c = {.file = cli->args.rest[0],
+		.argument = "operations",
+		.catalogue = -1,
+		.policies = -1};
 	int r = check(&c, err);
 
+	fd_cleanup(&c.catalogue); /* only its number of operations is told */
 	if (r < 0)
 		return r;
 	if (c.faults == 0)

@@ -25,6 +25,13 @@ struct doctor {
 /* `detail` is one phrase for a person: what is there, or what is missing. */
 typedef enum probe_state probe_fn(struct cli *cli, char detail[static PROBE_TEXT]);
 
+/* A finding: one sentence that ends in the command that mends it. And how many there are since `before` bytes of them. */
+void probe_finding(struct cli *cli, const char *fmt, ...) PRINTF(2, 3);
+unsigned probe_findings_since(const struct cli *cli, size_t before);
+
+/* Who can change the files alone; the probes of operations and policies look there first. */
+probe_fn probe_operation_files, probe_policy_files;
+
 #define PROBE(name, function, needed, what, todo) probe_fn function;
 #include "cli/probes.def"
 #undef PROBE

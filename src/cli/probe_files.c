@@ -26,10 +26,8 @@ struct rule {
 	bool (*about)(const char *name);
 };
 
-static void finding(struct cli *cli, const char *fmt, ...) PRINTF(2, 3);
-
-static void
-finding(struct cli *cli, const char *fmt, ...)
+void
+probe_finding(struct cli *cli, const char *fmt, ...)
 {
 	char text[3 * PATH_BYTES];
 	va_list ap;
@@ -72,23 +70,24 @@ look(struct cli *cli, const struct rule *rule, const char *path, const struct st
 	uid_t broker = cli->doctor->settings.broker_uid;
 
 	if (S_ISLNK(st->st_mode)) {
-		finding(cli,
+		probe_finding(cli,
 			"%s is a symbolic link, which is not followed: put the %s itself there: rm "
 			"%s",
 			path, directory ? "directory" : "file", word);
 		return;
 	}
 	if (directory ? !S_ISDIR(st->st_mode) : !S_ISREG(st->st_mode)) {
-		finding(cli, "%s is not a %s: rm -r %s", path,
+		probe_finding(cli, "%s is not a %s: rm -r %s", path,
 			directory ? "directory" : "regular file", word);
 		return;
 	}
 	if (st->st_uid != 0 && (directory || !rule->broker || st->st_uid != broker))
-		finding(cli, "%s belongs to the user %u, who can change it: chown root %s", path,
-			(unsigned)st->st_uid, word);
+		probe_finding(cli, "%s belongs to the user %u, who can change it: chown root %s",
+			path, (unsigned)st->st_uid, word);
 	if ((st->st_mode & rule->never) != 0)
-		finding(cli, "%s has mode %04o: %s: chmod %s %s%s", path, st->st_mode & 07777U,
-			rule->reason, mode, word, directory ? "" : rule->after);
+		probe_finding(cli, "%s has mode %04o: %s: chmod %s %s%s", path,
+			st->st_mode & 07777U, rule->reason, mode, word,
+			directory ? "" : rule->after);
 }
 
 /* Negative: it cannot be told. */
@@ -120,12 +119,13 @@ look_inside(struct cli *cli, const struct rule *rule, const char *dir, unsigned 
 	return 0;
 }
 
-static unsigned
-findings_since(const struct buf *findings, size_t from)
+unsigned
+probe_findings_since(const struct cli *cli, size_t before)
 {
+	const struct buf *findings = &cli->doctor->findings;
 	unsigned n = 0;
 
-	for (size_t i = from; i < findings->n; i++)
+	for (size_t i = before; i < findings->n; i++)
 		n += findings->p[i] == '\0' ? 1U : 0U;
 	return n;
 }
@@ -150,7 +150,7 @@ probe_dir(struct cli *cli, const struct rule *rule, const char *dir, char detail
 		look(cli, rule, dir, &st, true);
 		r = S_ISDIR(st.st_mode) ? look_inside(cli, rule, dir, &files) : 0;
 	}
-	wrong = findings_since(&cli->doctor->findings, before);
+	wrong = probe_findings_since(cli, before);
 	if (wrong > 0)
 		(void)snprintf(detail, PROBE_TEXT, "%u thing%s to mend in %.120s", wrong,
 			wrong == 1 ? "" : "s", dir);
@@ -182,7 +182,7 @@ trust_name(const char *name)
 }
 
 static bool
-operations_name(const char *name)
+yaml_name(const char *name)
 {
 	return name[0] != '.' && ends_in(name, ".yaml");
 }
@@ -213,7 +213,7 @@ probe_approvers(struct cli *cli, char detail[static PROBE_TEXT])
 
 	if (r >= 0 || r == -ENOENT)
 		return PROBE_OK;
-	finding(cli,
+	probe_finding(cli,
 		"%s/approvers counts for nothing, and every action is denied: %s; mend it, then: "
 		"demilune approver list --trust %s",
 		dir, err.text, quoted(dir, room));
@@ -236,15 +236,21 @@ probe_trust(struct cli *cli, char detail[static PROBE_TEXT])
 	return state == PROBE_OK ? probe_approvers(cli, detail) : state;
 }
 
-enum probe_state
-probe_operations(struct cli *cli, char detail[static PROBE_TEXT])
-{
-	static const struct rule rule = {.never = 022,
-		.mode = "go-w",
-		.dir_mode = "go-w",
-		.reason = "others can say what is done",
-		.after = ", and look at what stands in it",
-		.about = operations_name};
+static const struct rule rule_yaml = {.never = 022,
+	.mode = "go-w",
+	.dir_mode = "go-w",
+	.reason = "others can say what is done",
+	.after = ", and look at what stands in it",
+	.about = yaml_name};
 
-	return probe_dir(cli, &rule, cli->doctor->settings.operations_dir, detail);
+enum probe_state
+probe_operation_files(struct cli *cli, char detail[static PROBE_TEXT])
+{
+	return probe_dir(cli, &rule_yaml, cli->doctor->settings.operations_dir, detail);
+}
+
+enum probe_state
+probe_policy_files(struct cli *cli, char detail[static PROBE_TEXT])
+{
+	return probe_dir(cli, &rule_yaml, cli->doctor->settings.policies_dir, detail);
 }
