@@ -22,6 +22,9 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#define OPERATIONS "operations"
+#define POLICIES   "policies"
+
 enum { CHECK_MS = 10000 };
 
 /* What is checked, and what was found. */
@@ -38,11 +41,23 @@ struct check {
 	struct settings settings;
 };
 
+/* The compiler has a descriptor alone: the name of a policy is that of its file. NULL: a directory, or something else. */
+static const char *
+policy_file(const struct check *c)
+{
+	const char *slash = strrchr(c->file, '/');
+
+	if (c->directory || c->argument == NULL || strcmp(c->argument, POLICIES) != 0)
+		return NULL;
+	return slash != NULL ? slash + 1 : c->file;
+}
+
 NORETURN static void
 child(const struct check *c, const char *path, int input, int edge)
 {
 	const int fds[] = {input, edge};
-	char *argv[] = {(char *)(uintptr_t)path, (char *)(uintptr_t)c->argument, NULL};
+	char *argv[] = {(char *)(uintptr_t)path, (char *)(uintptr_t)c->argument,
+		(char *)(uintptr_t)policy_file(c), NULL};
 	char *env[] = {NULL};
 	struct err err = {0};
 
@@ -211,7 +226,7 @@ int
 check_operations(const char *dir, struct catalogue *ret, unsigned *ret_faults, struct err *err)
 {
 	struct check c = {.file = dir,
-		.argument = "operations",
+		.argument = OPERATIONS,
 		.quiet = true,
 		.catalogue = -1,
 		.policies = -1};
@@ -231,7 +246,7 @@ check_policies(
 	const char *file, FILE *out, struct policies *ret, unsigned *ret_faults, struct err *err)
 {
 	struct check c = {.file = file,
-		.argument = "policies",
+		.argument = POLICIES,
 		.catalogue = -1,
 		.policies = -1,
 		.out = out,
@@ -267,10 +282,8 @@ verb_check(struct cli *cli, struct err *err)
 int
 verb_operation_check(struct cli *cli, struct err *err)
 {
-	struct check c = {.file = cli->args.rest[0],
-		.argument = "operations",
-		.catalogue = -1,
-		.policies = -1};
+	struct check c = {
+		.file = cli->args.rest[0], .argument = OPERATIONS, .catalogue = -1, .policies = -1};
 	int r = check(&c, err);
 
 	fd_cleanup(&c.catalogue); /* only its number of operations is told */

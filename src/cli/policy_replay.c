@@ -392,6 +392,10 @@ print(const struct replay *r, struct err *err)
 		bad = table_print(&t, stdout, err);
 		(void)putchar('\n');
 	}
+	if (r->rows == 0)
+		(void)puts(
+			"no request that this policy decided is on record; --policy NAME asks for "
+			"those of another");
 	(void)printf("%" PRIu64 " different requests in %" PRIu64 " rows: %" PRIu64
 		     " would be decided as they were, %" PRIu64 " would be allowed that were "
 		     "refused, %" PRIu64 " refused that were allowed\n",
