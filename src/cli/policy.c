@@ -40,9 +40,10 @@ policy_of_file(const char *file, struct policy_held *ret, struct err *err)
 	if (faults > 0)
 		return err_set(err, -EINVAL, "%.120s is no policy", file);
 	if (h.set.n != 1) {
-		policies_done(&h.set);
-		return err_set(err, -EINVAL, "%.120s has %zu policies; name the file of one", file,
+		(void)err_set(err, -EINVAL, "%.120s has %zu policies; name the file of one", file,
 			h.set.n);
+		policies_done(&h.set);
+		return err->code;
 	}
 	h.p = &h.set.row[0];
 	*ret = h;
