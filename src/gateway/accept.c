@@ -223,7 +223,7 @@ listeners_pause(struct gateway *g, bool paused)
 void
 listeners_end(struct gateway *g)
 {
-	dns_tcp_end(g);
+	dns_end(g);
 	list_each (l, &g->listeners, struct listener, link) {
 		ev_io_stop(g->loop, &l->readable);
 		ev_timer_stop(g->loop, &l->again);

@@ -3,6 +3,7 @@
 #include "allotment.h"
 
 #include "conn.h"
+#include "dns_serve.h"
 #include "limits.h"
 
 struct allotment {
@@ -110,6 +111,7 @@ allotment_set(struct gateway *g, const struct msg_allotment *m)
 	a->over = m->over;
 	a->retry = more ? 0 : ev_now(g->loop) + (double)LIMIT_BUDGET_RETRY_MS / 1e3;
 	conns_wake(g);
+	dns_wake(g);
 }
 
 void

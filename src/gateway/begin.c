@@ -25,6 +25,7 @@ gateway_init(struct gateway *g, struct err *err)
 {
 	list_init(&g->listeners);
 	list_init(&g->askers);
+	list_init(&g->held);
 	list_init(&g->conns);
 	g->reserve = -1;
 	buf_init(&g->certificate, TRUST_MAX);

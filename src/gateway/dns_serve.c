@@ -35,8 +35,10 @@ dns_record(struct gateway *g, enum egress_reason reason, struct view name, struc
 	verdict_tell(g, &v);
 }
 
-/* With *ret, and true, when the answer has an address. */
-static bool
+enum decision { HAS_ADDRESS, HAS_NONE, MUST_WAIT };
+
+/* MUST_WAIT: more names were asked of the engine. */
+static enum decision
 dns_decide(
 	struct gateway *g, const struct dns_asked *q, struct address *ret, enum dns_code *ret_code)
 {
@@ -47,25 +49,27 @@ dns_decide(
 	/* Transfers, ANY and other questions about questions. */
 	if (q->type >= META_FIRST && q->type <= META_LAST) {
 		*ret_code = DNS_NOTIMP;
-		return false;
+		return HAS_NONE;
 	}
 	if (name.n == 0 || !rules_know(&g->policy, name)) {
 		dns_record(g, EGRESS_REASON_NO_RULE, name, view_of(NULL, 0));
 		*ret_code = DNS_NXDOMAIN;
-		return false;
+		return HAS_NONE;
 	}
 	if (q->type != (g->policy.ipv6 ? TYPE_AAAA : TYPE_A))
-		return false;
-	if ((!names_has(g->names, name) && !allotment_take(g, OF_NAMES, 1)) ||
-		names_address(g->names, name, ret, &err) < 0) {
-		dns_record(g, EGRESS_REASON_QUOTA, name, view_of(NULL, 0));
-		*ret_code = DNS_SERVFAIL;
-		return false;
+		return HAS_NONE;
+	if (names_has(g->names, name) || allotment_take(g, OF_NAMES, 1)) {
+		if (names_address(g->names, name, ret, &err) == 0)
+			return HAS_ADDRESS;
+	} else if (allotment_coming(g)) {
+		return MUST_WAIT;
 	}
-	return true;
+	dns_record(g, EGRESS_REASON_QUOTA, name, view_of(NULL, 0));
+	*ret_code = DNS_SERVFAIL;
+	return HAS_NONE;
 }
 
-/* 0, or -ENOMSG: it is not answered. */
+/* 0; -ENOMSG: it is not answered; -EAGAIN: it is, when dns_wake() comes. */
 static int
 dns_reply(struct gateway *g, struct view message, struct buf *out)
 {
@@ -73,7 +77,7 @@ dns_reply(struct gateway *g, struct view message, struct buf *out)
 	struct dns_asked q;
 	struct address a;
 	int r = dns_asked_read(message, &q, &code);
-	bool has;
+	enum decision d;
 
 	if (r == -ENOMSG)
 		return r;
@@ -81,8 +85,10 @@ dns_reply(struct gateway *g, struct view message, struct buf *out)
 		dns_error_write(out, message, code);
 		return 0;
 	}
-	has = dns_decide(g, &q, &a, &code);
-	dns_answer_write(out, &q, code, has ? &a : NULL, (uint32_t)LIMIT_DNS_TTL_S);
+	d = dns_decide(g, &q, &a, &code);
+	if (d == MUST_WAIT)
+		return -EAGAIN;
+	dns_answer_write(out, &q, code, d == HAS_ADDRESS ? &a : NULL, (uint32_t)LIMIT_DNS_TTL_S);
 	return 0;
 }
 
@@ -162,28 +168,75 @@ pktinfo_write(struct msghdr *m, sa_family_t family, const struct address *from)
 	}
 }
 
+/* A datagram: where it came from, and to. */
+struct datagram {
+	struct sockaddr_storage from;
+	socklen_t from_n;
+	struct address to;
+	struct view message;
+};
+
+/* One that waits for the engine. */
+struct held {
+	struct link link; /* of gateway.held, oldest first */
+	int fd;           /* borrowed: a listener's, which lives as long */
+	struct datagram d;
+	uint8_t bytes[];
+};
+
 static void
-udp_answer(struct gateway *g, int fd, struct msghdr *m, struct view message)
+held_free(struct gateway *g, struct held *h)
 {
+	list_remove(&h->link);
+	g->nheld--;
+	free(h);
+}
+
+/* Of too many the oldest is forgotten: its program asks again. */
+static void
+hold(struct gateway *g, int fd, const struct datagram *d)
+{
+	struct held *h = malloc(sizeof(*h) + d->message.n);
+
+	if (h == NULL)
+		return;
+	if (g->nheld >= LIMIT_DNS_HELD)
+		held_free(g, container_of(g->held.next, struct held, link));
+	h->fd = fd;
+	h->d = *d;
+	memcpy(h->bytes, d->message.p, d->message.n);
+	h->d.message = view_of(h->bytes, d->message.n);
+	list_append(&g->held, &h->link);
+	g->nheld++;
+}
+
+static void
+udp_answer(struct gateway *g, int fd, const struct datagram *d)
+{
+	struct sockaddr_storage from = d->from;
 	union pktinfo info = {0};
 	uint8_t bytes[DNS_UDP_ANSWER_MAX];
 	struct iovec io = {.iov_base = bytes};
+	struct msghdr m = {.msg_name = &from,
+		.msg_namelen = d->from_n,
+		.msg_iov = &io,
+		.msg_iovlen = 1,
+		.msg_control = &info};
 	auto_buf struct buf out;
-	struct address to;
+	int r;
 
 	buf_init(&out, sizeof(bytes));
-	if (!pktinfo_read(m, &to) || !dns_is_asked_here(g, &to) || dns_reply(g, message, &out) < 0)
+	r = dns_reply(g, d->message, &out);
+	if (r == -EAGAIN)
+		hold(g, fd, d);
+	if (r < 0)
 		return;
 	must(buf_check(&out) == 0);
 	memcpy(bytes, out.p, out.n);
 	io.iov_len = out.n;
-	m->msg_iov = &io;
-	m->msg_iovlen = 1;
-	m->msg_control = &info;
-	m->msg_flags = 0;
-	pktinfo_write(m, ((struct sockaddr *)m->msg_name)->sa_family, &to);
+	pktinfo_write(&m, from.ss_family, &d->to);
 	/* One that cannot be sent now is lost, as datagrams are; it is asked again. */
-	(void)sendmsg(fd, m, MSG_DONTWAIT | MSG_NOSIGNAL);
+	(void)sendmsg(fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 void
@@ -191,11 +244,11 @@ dns_udp_ready(struct gateway *g, int fd)
 {
 	for (size_t i = 0; i < LIMIT_ACCEPTS; i++) {
 		uint8_t bytes[DNS_MESSAGE_MAX];
-		struct sockaddr_storage from;
 		union pktinfo info;
+		struct datagram d;
 		struct iovec io = {.iov_base = bytes, .iov_len = sizeof(bytes)};
-		struct msghdr m = {.msg_name = &from,
-			.msg_namelen = sizeof(from),
+		struct msghdr m = {.msg_name = &d.from,
+			.msg_namelen = sizeof(d.from),
 			.msg_iov = &io,
 			.msg_iovlen = 1,
 			.msg_control = &info,
@@ -204,8 +257,12 @@ dns_udp_ready(struct gateway *g, int fd)
 
 		if (n < 0 && errno != EINTR)
 			return;
-		if (n >= 0 && (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0)
-			udp_answer(g, fd, &m, view_of(bytes, (size_t)n));
+		if (n < 0 || (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 ||
+			!pktinfo_read(&m, &d.to) || !dns_is_asked_here(g, &d.to))
+			continue;
+		d.from_n = m.msg_namelen;
+		d.message = view_of(bytes, (size_t)n);
+		udp_answer(g, fd, &d);
 	}
 }
 
@@ -217,7 +274,8 @@ struct asker {
 	int fd;            /* owned */
 	ev_io readable, writable;
 	ev_timer late;
-	size_t n; /* of in */
+	bool waits; /* its first question does, for the engine; nothing more is read */
+	size_t n;   /* of in */
 	uint8_t in[LENGTH + DNS_MESSAGE_MAX];
 	struct buf out;
 };
@@ -256,7 +314,7 @@ asker_flush(struct asker *a)
 		ev_io_stop(a->g->loop, &a->writable);
 	else
 		ev_io_start(a->g->loop, &a->writable);
-	if (a->out.n >= LIMIT_DNS_TCP_OUT)
+	if (a->waits || a->out.n >= LIMIT_DNS_TCP_OUT)
 		ev_io_stop(a->g->loop, &a->readable);
 	else
 		ev_io_start(a->g->loop, &a->readable);
@@ -269,17 +327,24 @@ asker_answer(struct asker *a)
 {
 	size_t at = 0;
 
+	a->waits = false;
 	while (a->n - at >= LENGTH) {
 		size_t n = (size_t)a->in[at] << 8 | a->in[at + 1];
 		size_t begin = a->out.n;
+		int r;
 
 		if (n > DNS_MESSAGE_MAX)
 			return false;
 		if (a->n - at - LENGTH < n)
 			break;
 		buf_add(&a->out, (const uint8_t[LENGTH]){0}, LENGTH);
-		if (dns_reply(a->g, view_of(a->in + at + LENGTH, n), &a->out) < 0 ||
-			buf_check(&a->out) < 0)
+		r = dns_reply(a->g, view_of(a->in + at + LENGTH, n), &a->out);
+		a->waits = r == -EAGAIN;
+		if (a->waits) {
+			a->out.n = begin; /* those behind it wait too */
+			break;
+		}
+		if (r < 0 || buf_check(&a->out) < 0)
 			return false;
 		a->out.p[begin] = (uint8_t)((a->out.n - begin - LENGTH) >> 8);
 		a->out.p[begin + 1] = (uint8_t)(a->out.n - begin - LENGTH);
@@ -350,8 +415,31 @@ dns_tcp_new(struct gateway *g, int fd)
 }
 
 void
-dns_tcp_end(struct gateway *g)
+dns_wake(struct gateway *g)
 {
+	/* Those that must wait on go behind the last of now. */
+	for (size_t n = g->nheld; n > 0; n--) {
+		struct held *h = container_of(g->held.next, struct held, link);
+
+		list_remove(&h->link);
+		g->nheld--;
+		udp_answer(g, h->fd, &h->d);
+		free(h);
+	}
+	list_each (a, &g->askers, struct asker, link)
+		if (a->waits) {
+			if (asker_answer(a))
+				(void)asker_flush(a);
+			else
+				asker_close(a);
+		}
+}
+
+void
+dns_end(struct gateway *g)
+{
+	list_each (h, &g->held, struct held, link)
+		held_free(g, h);
 	list_each (a, &g->askers, struct asker, link)
 		asker_close(a);
 }

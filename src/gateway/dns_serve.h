@@ -9,7 +9,10 @@ void dns_udp_ready(struct gateway *g, int fd);
 
 /* Takes fd: an accepted connection. */
 void dns_tcp_new(struct gateway *g, int fd);
-void dns_tcp_end(struct gateway *g);
+
+/* The engine lent more names, or is gone: questions that wait for it are decided again. */
+void dns_wake(struct gateway *g);
+void dns_end(struct gateway *g);
 
 /* Programs ask at an address of lo; what was sent to another one was meant for somebody else, and is recorded. */
 bool dns_is_asked_here(struct gateway *g, const struct address *to);

@@ -23,6 +23,8 @@ struct gateway {
 	int reserve;        /* owned: a descriptor to give up when there is none for a connection */
 	struct link askers; /* of struct asker (dns_serve.c): connections that ask by TCP */
 	size_t naskers;
+	struct link held; /* of struct held: questions that wait for the engine */
+	size_t nheld;
 	bool begun; /* GATEWAY_BEGIN came: from here on it is one sandbox's */
 	struct id sandbox;
 	uint8_t *document; /* owned: the bytes of the policy */

@@ -180,6 +180,7 @@ class Gateway:
             s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
             if udp:
                 s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
+                s.setsockopt(socket.IPPROTO_IP, 8, 1)  # IP_PKTINFO
         s.bind(("127.0.0.1" if proxy else "::", port))
         if not udp:
             s.listen(512)
