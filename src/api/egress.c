@@ -27,8 +27,10 @@ policy_out(struct json_out *o, const struct msg_policy_row *m)
 	row_digest(o, "digest", m->policy);
 	json_out_key_bool(o, "current", m->current);
 	key_u64(o, "sandboxes", m->sandboxes);
-	json_out_key(o, "policy");
-	json_out_raw(o, m->document.n > 0 ? m->document : view_str("{}"));
+	if (m->document.n > 0) {
+		json_out_key(o, "policy");
+		json_out_raw(o, m->document);
+	}
 	json_out_object_end(o);
 }
 

@@ -178,7 +178,10 @@ cells(struct table *t, const json_t *policy)
 	const json_t *rules = answer_at(policy, "policy.rules");
 
 	table_cell(t, answer_text(policy, "name"));
-	table_cellf(t, "%zu", json_array_size(rules));
+	if (rules == NULL)
+		table_cell(t, view_str("-"));
+	else
+		table_cellf(t, "%zu", json_array_size(rules));
 	table_cellf(t, "%" PRId64, answer_int(policy, "sandboxes", 0));
 	table_cell(t, view_of(digest.p, digest.n < DIGEST_SHOWN ? digest.n : DIGEST_SHOWN));
 }

@@ -46,8 +46,11 @@ HANDLER(policy_list)
 	(void)err;
 	if (!fake_known(peer, in->tag, &m->caller))
 		return 0;
-	if (!fake_other_tenant(peer, &m->caller))
+	if (!fake_other_tenant(peer, &m->caller)) {
 		policy_row(peer, in->tag, true);
+		IPC_SEND(peer, in->tag, POLICY_ROW, policy_row,
+			{.name = view_str("too-long-for-a-list"), .current = true});
+	}
 	IPC_SEND(peer, in->tag, END, end, {0});
 	return 0;
 }

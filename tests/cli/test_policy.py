@@ -70,7 +70,8 @@ def test_show_without_weak_rules_and_without_rules(fake: Fake) -> None:
     assert fake.run("policy", "show", "support").stdout.endswith(b"\nno weak rules\n")
     serve(fake, document(tenants=["acme", "globex"], capture=True, ipv6=True))
     text = fake.run("policy", "show", "support").stdout.decode()
-    assert "no rules: nothing leaves a sandbox" in text and re.search(r"tenants +acme, globex", text) and re.search(r"addresses +ipv6", text)
+    assert "no rules: nothing leaves a sandbox" in text
+    assert re.search(r"tenants +acme, globex", text) and re.search(r"addresses +ipv6", text)
 
 
 def test_show_of_a_task_is_its_own_revision(fake: Fake) -> None:
@@ -97,7 +98,7 @@ def test_a_document_that_is_not_its_digest_is_refused(fake: Fake) -> None:
     document(DOCS | {"path": "/../x"}), document(DOCS, MIRROR | {"host": "docs.example.com", "port": 443}), document(*[DOCS] * 65)],
     ids=lambda p: repr(p)[:40])
 def test_what_is_no_document_decides_nothing(fake: Fake, policy: Any) -> None:
-    fake.on("GET", "/v1/policies/support", 200, {"name": "support", "digest": "sha256:00", "current": True, "sandboxes": 0, "policy": policy})
+    fake.on("GET", "/v1/policies/support", 200, row(SUPPORT) | {"policy": policy})
     done = fake.run("policy", "try", "--policy", "support", "https://docs.example.com/help/", code=2)
     assert done.stdout == b"" and done.stderr.startswith(b"demilune: ")
 
@@ -171,7 +172,8 @@ def test_try_says_what_is_weak_and_what_the_broker_adds(fake: Fake) -> None:
 
 @pytest.mark.parametrize("args, rule", [
     (("https://docs.example.com/other",), '- fetch: {url: "https://docs.example.com/other", methods: [GET]}'),
-    (("-X", "POST", "https://docs.example.com/help/x"), '- fetch: {url: "https://docs.example.com/help/x", methods: [POST], request_max: 64KiB}'),
+    (("-X", "POST", "https://docs.example.com/help/x"),
+     '- fetch: {url: "https://docs.example.com/help/x", methods: [POST], request_max: 64KiB}'),
     (("https://new.example:8443/a?page=2&lang=en",), '- fetch: {url: "https://new.example:8443/a", methods: [GET], query: [page, lang]}'),
     (("db.example:5432",), "- tcp: {name: db.example, port: 5432}"),
 ])
@@ -181,7 +183,8 @@ def test_try_says_which_rule_would_allow_it(fake: Fake, args: tuple[str, ...], r
 
 @pytest.mark.parametrize("args", [
     ("http://169.254.169.254/latest",), ("https://docs.example.com/help/%2e%2e/x",), ("https://api.carrier.example/v1/other",),
-    ("https://docs.example.com/other/*",), ("https://evil.example/?token=x",), ("https://evil.example/?%22%7D=x",), ("169.254.169.254:80",)])
+    ("https://docs.example.com/other/*",), ("https://evil.example/?token=x",),
+    ("https://evil.example/?%22%7D=x",), ("169.254.169.254:80",)])
 def test_try_has_no_hint_where_no_rule_should_be(fake: Fake, args: tuple[str, ...]) -> None:
     assert "would allow it" not in attempt(fake, *args, code=1)[0]
 
