@@ -215,6 +215,8 @@ read_sizes(struct builder *b, struct rule_source *r)
 		(void)value_bytes(b, in, "response_max", 1024,
 			brokered ? (uint64_t)POLICY_BROKERED_BYTES_MAX : (uint64_t)POLICY_BODY_MAX,
 			&r->rule.response_max);
+	if (r->methods_told)
+		return;
 	if (out != NULL && !body)
 		fault(b, out->key_at,
 			"request_max is for POST, PUT and PATCH, and this rule takes none of them");
@@ -342,6 +344,7 @@ rule_source_read(struct builder *b, const struct node *n, struct rule_source *re
 {
 	struct rule_source *r = ret;
 	const struct node *body;
+	unsigned before;
 
 	*r = (struct rule_source){.node = n};
 	body = kind_of(b, n, &r->rule.kind);
@@ -350,7 +353,9 @@ rule_source_read(struct builder *b, const struct node *n, struct rule_source *re
 	read_place(b, r);
 	if (kinds[r->rule.kind].url == KEYS)
 		return;
+	before = b->faults;
 	read_methods(b, r);
+	r->methods_told = b->faults != before;
 	read_query(b, r);
 	read_sizes(b, r);
 	read_flags(b, r);

@@ -13,7 +13,8 @@ struct rule_source {
 	char host[HOST_NAME_MAX_BYTES + 1];
 	char address[ADDRESS_TEXT];
 	const struct node *query[POLICY_QUERY_MAX], *field[POLICY_FIELDS_MAX]; /* ascending */
-	bool placed; /* host and port are known */
+	bool placed;       /* host and port are known */
+	bool methods_told; /* what is wrong with them: nothing is said about what they would need */
 };
 
 /* Faults are told. */

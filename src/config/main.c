@@ -2,7 +2,7 @@
 /*
  * demilune-config: reads a configuration from descriptor 3, tells faults or the compiled form on descriptor 4, ends. Without an argument the
  * configuration is demilune.yaml; with `operations` it is the directory of the catalogue, or one file of it; with `policies` the directory of
- * policies, or with `policies NAME.yaml` one file, which has that name. Started by the supervisor, by `demilune check`, `demilune operation
+ * policies, or one file, which is the policy `policy` or with `policies NAME.yaml` NAME. Started by the supervisor, by `demilune check`, `demilune operation
  * check` and the commands of `demilune policy`.
  */
 #include "config/compile.h"
@@ -255,29 +255,34 @@ say_fault_alone(void *ctx, const char *file, struct place at, const char *text)
 	say_fault_of(ctx, "", at, text);
 }
 
-/* name: of the policy, when the input is one file. */
+/* name: of the one file. */
 static void
 policies(const char *name)
 {
 	static struct inputs in;
 	static struct policies_compiled compiled;
 	struct operations_file files[OPERATIONS_FILES_MAX];
-	const struct operations_sink sink = {
-		.on_fault = name == NULL ? say_fault_of : say_fault_alone};
+	struct operations_sink sink = {.on_fault = say_fault_of};
 	int fds[POLICIES_MAX + 1];
 	struct err err = {0};
 	unsigned faults;
+	bool one;
 
 	if (inputs_open(FD_CONFIG_INPUT, &in, &sink, &err) < 0)
 		log_exit(1, "%s", err.text);
-	if ((name != NULL) != (in.n == 1 && in.file[0].name[0] == '\0'))
-		log_exit(1, "one file of a policy comes with its name, a directory without");
+	one = in.n == 1 && in.file[0].name[0] == '\0';
+	if (one)
+		sink.on_fault = say_fault_alone;
+	else if (name != NULL)
+		log_exit(1, "the files of a directory have their own names");
 	for (size_t i = 0; i <= in.n; i++)
 		fds[i] = memory_file("policies");
 	if (confine(&err) < 0 || inputs_read(&in, &sink, &err) < 0)
 		log_exit(1, "%s", err.text);
 	for (size_t i = 0; i < in.n; i++)
-		files[i] = (struct operations_file){name != NULL ? name : in.file[i].name,
+		files[i] = (struct operations_file){!one           ? in.file[i].name
+						    : name != NULL ? name
+								   : "policy.yaml",
 			view_of(in.file[i].text, in.file[i].n)};
 	faults = in.faults;
 	if (faults == 0)

@@ -109,9 +109,16 @@ static void
 check_kinds(struct builder *b, const struct policy_source *p, const struct rule_source *late)
 {
 	for (const struct rule_source *early = p->rule; early < late; early++) {
-		if (!early->placed || !late->placed || early->rule.kind == late->rule.kind ||
-			!rule_overlaps(&early->rule, &late->rule))
+		if (!early->placed || !late->placed || !rule_conflicts(&early->rule, &late->rule))
 			continue;
+		if (early->rule.kind == late->rule.kind) {
+			fault(b, late->node->at,
+				"this rule speaks %s and that of line %u %s at port %u of the same "
+				"host; one place has one way of speaking",
+				late->rule.tls ? "https" : "http", early->node->at.line,
+				early->rule.tls ? "https" : "http", late->rule.port);
+			return;
+		}
 		fault(b, late->node->at,
 			"this %s rule meets the %s rule of line %u at port %u of the same host; "
 			"one place is of one kind",

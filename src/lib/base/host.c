@@ -74,11 +74,24 @@ is_letter(uint8_t c)
 	return c >= 'a' && c <= 'z';
 }
 
+/* "0x", "0x7f": a number to the resolvers of some libraries. */
+static bool
+is_hex_number(struct view label)
+{
+	if (!view_starts(label, "0x"))
+		return false;
+	for (size_t i = 2; i < label.n; i++)
+		if ((label.p[i] < '0' || label.p[i] > '9') &&
+			(label.p[i] < 'a' || label.p[i] > 'f'))
+			return false;
+	return true;
+}
+
 bool
 host_name_ok(struct view name)
 {
 	bool letter = false;
-	size_t label = 0;
+	size_t label = 0, last = 0;
 
 	if (name.n == 0 || name.n > HOST_NAME_MAX_BYTES)
 		return false;
@@ -86,8 +99,10 @@ host_name_ok(struct view name)
 		if (i == name.n || name.p[i] == '.') {
 			if (label == 0 || label > HOST_LABEL_MAX || name.p[i - 1] == '-')
 				return false;
-			if (i < name.n)
+			if (i < name.n) {
 				letter = false;
+				last = i + 1;
+			}
 			label = 0;
 			continue;
 		}
@@ -97,5 +112,5 @@ host_name_ok(struct view name)
 		letter |= is_letter(name.p[i]);
 		label++;
 	}
-	return letter;
+	return letter && !is_hex_number(view_skip(name, last));
 }

@@ -26,6 +26,6 @@ int address_port_parse(
 
 /*
  * A name of DNS: at most 253 bytes of labels of 1 to 63 of [a-z0-9-], none of which begins or ends with '-', without a dot at the end; the
- * last one has a letter.
+ * last one has a letter and is no "0x" with hexadecimal digits.
  */
 bool host_name_ok(struct view name);

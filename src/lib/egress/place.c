@@ -55,6 +55,13 @@ rule_overlaps(const struct rule *a, const struct rule *b)
 	return b->labels == LABELS_NONE ? rule_hosts(a, b->host) : wild_overlap(a, b);
 }
 
+/* A place is of one kind and of one way of speaking: the gateway knows it before the first byte. */
+bool
+rule_conflicts(const struct rule *a, const struct rule *b)
+{
+	return (a->kind != b->kind || a->tls != b->tls) && rule_overlaps(a, b);
+}
+
 /* In its place; false: there is no room. */
 static bool
 port_add(struct policy *p, uint16_t port)
@@ -96,8 +103,7 @@ places_read(struct policy *p, struct err *err)
 			return err_set(
 				err, -EINVAL, "more than %d different ports", POLICY_PORTS_MAX);
 		for (size_t k = 0; k < i; k++)
-			if (p->rule[k].kind != p->rule[i].kind &&
-				rule_overlaps(&p->rule[k], &p->rule[i]))
+			if (rule_conflicts(&p->rule[k], &p->rule[i]))
 				return err_set(err, -EINVAL,
 					"rules %zu (%s) and %zu (%s) meet at one place", k + 1,
 					rule_kind_text(p->rule[k].kind), i + 1,

@@ -106,8 +106,11 @@ bool rule_names(const struct rule *r, struct view name, uint16_t port);
 /* The same at any port. */
 bool rule_hosts(const struct rule *r, struct view name);
 
-/* Is there a name and port that both lead to: a place belongs to one kind of rule. */
+/* Is there a name and port that both lead to. */
 bool rule_overlaps(const struct rule *a, const struct rule *b);
+
+/* They do, and are of different kinds, or http and https: no policy has such two. */
+bool rule_conflicts(const struct rule *a, const struct rule *b);
 
 /* A pattern of paths (rules.h): strict characters, no "." and "..", "*" and "**" only as whole segments, "**" only as the last. */
 bool rule_path_ok(struct view path);

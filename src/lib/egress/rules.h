@@ -3,8 +3,8 @@
  * The decision about what a program of a sandbox asks for. Pure, one order, no shortcut; the gateway, `demilune policy try` and `replay`
  * call the same functions, the broker calls rules_request() again for what it is asked. Nothing is resolved or sent to decide.
  *
- * Every kind of rule names one place: (name, port). A place belongs to one kind; the compiler refuses a policy in which fetch, brokered, tcp
- * and passthrough meet at one. Of several rules for a place the first, in the order of the file, that takes the whole request decides; when
+ * Every kind of rule names one place: (name, port). A place belongs to one kind and one way of speaking; a policy in which fetch of http and of
+ * https, brokered, tcp and passthrough meet at one is refused. Of several rules for a place the first, in the order of the file, that takes the whole request decides; when
  * none does, the reason is that of the rule which came furthest in the order below.
  *
  * Path patterns: segments between slashes. A literal segment is compared byte for byte; "*" is one non-empty segment; "**", last only, is
@@ -45,7 +45,7 @@ typedef uint64_t rule_set;
 /*
  * Which rules speak of this place. EGRESS_REASON_NONE with *ret; else NO_RULE (nobody names it), IP_LITERAL (an address that nobody names),
  * PORT (the name, at other ports) or SCHEME (name and port, spoken otherwise). With NONE every way of speaking is one of theirs: all of *ret
- * is then of one kind. tcp takes all that is spoken, passthrough what is not HTTP.
+ * is of one kind in any case. tcp takes all that is spoken, passthrough what is not HTTP.
  */
 enum egress_reason rules_place(const struct policy *p, const struct egress_place *at, rule_set *ret,
 	const struct rules_trace *trace);

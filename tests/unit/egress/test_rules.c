@@ -635,7 +635,7 @@ static void
 each_step_is_told_in_its_order(void **state)
 {
 	const struct policy *p = policy_of(FETCH("b.test", "80", "/", "") "," FETCH("a.test", "81",
-		"/", "") "," FETCH("a.test", "80", "/", ",\"tls\":true") "," FETCH("a.test", "80",
+		"/", "") "," FETCH("a.test", "443", "/", ",\"tls\":true") "," FETCH("a.test", "80",
 		"/one", "") "," FETCH("a.test", "80", "/two", ""));
 	const struct egress_place at = {
 		.scheme = EGRESS_SCHEME_HTTP, .name = view_str("a.test"), .port = 80};
@@ -649,7 +649,13 @@ each_step_is_told_in_its_order(void **state)
 	(void)state;
 	assert_int_equal(rules_place(p, &at, &set, &trace), 0);
 	assert_int_equal(set, 24);
-	assert_string_equal(h.text, "0-0 1+0 1-1 2+0 2+1 2-2 3+0 3+1 3+2 4+0 4+1 4+2 ");
+	assert_string_equal(h.text, "0-0 1+0 1-1 2+0 2-1 3+0 3+1 3+2 4+0 4+1 4+2 ");
+	h.n = 0;
+	const struct egress_place other = {
+		.scheme = EGRESS_SCHEME_HTTP, .name = view_str("a.test"), .port = 443};
+
+	assert_int_equal(rules_place(p, &other, &set, &trace), EGRESS_REASON_SCHEME);
+	assert_string_equal(h.text, "0-0 1+0 1-1 2+0 2+1 2-2 3+0 3-1 4+0 4-1 ");
 	h.n = 0;
 	rules_request(p, set, &r, &trace, &d);
 	assert_int_equal(d.rule, 4);
