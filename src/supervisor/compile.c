@@ -13,22 +13,32 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+static const struct {
+	const char *argument;
+	enum msg_type answer;
+} kinds[] = {
+	[COMPILE_SETTINGS] = {NULL, MSG_CONFIG_SETTINGS},
+	[COMPILE_OPERATIONS] = {"operations", MSG_CONFIG_CATALOGUE},
+	[COMPILE_POLICIES] = {"policies", MSG_CONFIG_POLICIES},
+};
+
 void
 compile_init(struct compile *c)
 {
-	*c = (struct compile){.fd = -1, .pidfd = -1, .operations = -1, .origins = -1};
+	*c = (struct compile){
+		.fd = -1, .pidfd = -1, .operations = -1, .origins = -1, .policies = REVISIONS_NONE};
 }
 
 int
-compile_begin(struct compile *c, const struct programs *programs, const char *name, bool directory,
-	int input, struct err *err)
+compile_begin(struct compile *c, const struct programs *programs, const char *name,
+	enum compile_kind kind, int input, struct err *err)
 {
 	auto_fd int theirs = -1;
 	int pair[2], r;
 
 	compile_init(c);
 	c->name = name;
-	c->directory = directory;
+	c->kind = kind;
 	c->until_ms = clock_mono_ms() + LIMIT_CONFIG_MS;
 	c->room_bytes = ipc_room_bytes(EDGE_CONFIG_SUPERVISOR, ROOM_CONFIG);
 	c->room = malloc(c->room_bytes);
@@ -41,7 +51,7 @@ compile_begin(struct compile *c, const struct programs *programs, const char *na
 	theirs = pair[1];
 	const int fds[] = {[FD_CONFIG_INPUT - 3] = input, [FD_CONFIG_SUPERVISOR - 3] = theirs};
 	const struct program_start start = {.path = programs->path[PROGRAM_CONFIG],
-		.argument = directory ? "operations" : NULL,
+		.argument = kinds[kind].argument,
 		.fds = fds,
 		.nfds = ARRAY_LEN(fds)};
 	pid_t pid = program_start(&start, &c->pidfd, err);
@@ -83,23 +93,102 @@ on_catalogue(struct compile *c, struct ipc_msg *in, struct err *err)
 	return 0;
 }
 
+static int
+on_policies(struct compile *c, struct ipc_msg *in, struct err *err)
+{
+	struct msg_config_policies m;
+	int r = msg_config_policies_get(in->body, &m, err);
+
+	if (r == 0 && m.policies > LIMIT_POLICIES)
+		r = err_set(
+			err, -EPROTO, "more than %d policies were compiled", (int)LIMIT_POLICIES);
+	if (r == 0)
+		r = sealed_check(in->fds[0], "the compiled policies", LIMIT_POLICIES_BYTES, err);
+	if (r < 0)
+		return r;
+	c->npolicies = m.policies;
+	c->policies.all = ipc_msg_take(in, 0);
+	return 0;
+}
+
+static int
+on_policy(struct compile *c, struct ipc_msg *in, struct err *err)
+{
+	struct msg_config_policy m;
+	struct revision *made;
+	int r = msg_config_policy_get(in->body, &m, err);
+
+	if (r == 0)
+		r = sealed_check(in->fds[0], "the compiled rules", LIMIT_POLICY_BYTES, err);
+	if (r < 0)
+		return r;
+	made = revision_new(&m, ipc_msg_take(in, 0), err);
+	if (made == NULL)
+		return err->code;
+	r = revisions_add(&c->policies, made, err);
+	revision_unref(&made);
+	return r;
+}
+
+static int
+on_settings(struct compile *c, struct ipc_msg *in, struct err *err)
+{
+	struct msg_config_settings m;
+	int r = msg_config_settings_get(in->body, &m, err);
+
+	if (r == 0)
+		c->settings = m.settings;
+	return r;
+}
+
+/* Its first message that is no fault. */
+static int
+on_answer(struct compile *c, struct ipc_msg *in, struct err *err)
+{
+	c->told = true;
+	switch (c->kind) {
+	case COMPILE_SETTINGS:
+		return on_settings(c, in, err);
+	case COMPILE_OPERATIONS:
+		return on_catalogue(c, in, err);
+	case COMPILE_POLICIES:
+		return on_policies(c, in, err);
+	}
+	return -EINVAL;
+}
+
 static void
 fault_log(const struct compile *c, const struct msg_config_fault *f)
 {
-	bool slash = c->directory && f->file[0] != '\0';
+	bool slash = c->kind != COMPILE_SETTINGS && f->file[0] != '\0';
 
 	log_line("%s%s%s:%u:%u: %s", c->name, slash ? "/" : "", slash ? f->file : "", f->line,
 		f->column, f->text);
 }
 
-/* 1: it was the last one. */
+/* 1: it was all without a fault. */
+static int
+on_end(struct compile *c, const struct ipc_msg *in, struct err *err)
+{
+	struct msg_config_end end;
+	int r = msg_config_end_get(in->body, &end, err);
+
+	if (r < 0)
+		return r;
+	c->faults = end.faults;
+	if (end.faults != 0 || !c->told)
+		return err_set(err, -EINVAL, "the configuration %s has %u fault%s", c->name,
+			end.faults, end.faults == 1 ? "" : "s");
+	if (c->policies.n != c->npolicies)
+		return err_set(err, -EPROTO, "%zu of %u policies were compiled", c->policies.n,
+			c->npolicies);
+	return 1;
+}
+
 static int
 on_message(struct compile *c, struct ipc_msg *in, struct err *err)
 {
-	enum msg_type answer = c->directory ? MSG_CONFIG_CATALOGUE : MSG_CONFIG_SETTINGS;
-	struct msg_config_settings settings;
 	struct msg_config_fault fault;
-	struct msg_config_end end;
 	int r;
 
 	if (in->type == MSG_CONFIG_FAULT) {
@@ -108,26 +197,14 @@ on_message(struct compile *c, struct ipc_msg *in, struct err *err)
 			fault_log(c, &fault);
 		return r;
 	}
-	if (in->type == MSG_CONFIG_END) {
-		r = msg_config_end_get(in->body, &end, err);
-		if (r < 0)
-			return r;
-		c->faults = end.faults;
-		if (end.faults != 0 || !c->told)
-			return err_set(err, -EINVAL, "the configuration %s has %u fault%s", c->name,
-				end.faults, end.faults == 1 ? "" : "s");
-		return 1;
-	}
-	if (in->type != answer || c->told)
-		return err_set(err, -EPROTO, "the configuration compiler says %s out of turn",
-			msg_info[in->type].name);
-	c->told = true;
-	if (c->directory)
-		return on_catalogue(c, in, err);
-	r = msg_config_settings_get(in->body, &settings, err);
-	if (r == 0)
-		c->settings = settings.settings;
-	return r;
+	if (in->type == MSG_CONFIG_END)
+		return on_end(c, in, err);
+	if (in->type == kinds[c->kind].answer && !c->told)
+		return on_answer(c, in, err);
+	if (in->type == MSG_CONFIG_POLICY && c->policies.n < c->npolicies)
+		return on_policy(c, in, err);
+	return err_set(err, -EPROTO, "the configuration compiler says %s out of turn",
+		msg_info[in->type].name);
 }
 
 int
@@ -176,5 +253,6 @@ compile_end(struct compile *c)
 	fd_close_kept(&c->fd);
 	fd_close_kept(&c->operations);
 	fd_close_kept(&c->origins);
+	revisions_done(&c->policies);
 	free(take_ptr(c->room));
 }

@@ -7,10 +7,11 @@
  * Order, and why:
  *   1. descriptors: all that the supervisor holds and this process does not need is closed first;
  *   2. control groups before the cgroup namespace, so that its root is the sandbox's own group;
- *   3. mounts while it is still outside the user namespace: the sandbox owns none of them;
- *   4. pivot, and the host's tree is detached, before anything is given up;
- *   5. user namespace, ids, capabilities: from here it owns nothing;
- *   6. no_new_privs and the filter last: they hold for the agent and all that it starts.
+ *   3. routes and sockets of a gateway, if it has one, while only this process is in the network namespace;
+ *   4. mounts while it is still outside the user namespace: the sandbox owns none of them;
+ *   5. pivot, and the host's tree is detached, before anything is given up;
+ *   6. user namespace, ids, capabilities: from here it owns nothing;
+ *   7. no_new_privs and the filter last: they hold for the agent and all that it starts.
  */
 #include "supervisor/inside.h"
 
@@ -52,11 +53,13 @@ static void
 report(int sock, enum spawn_step step, const struct err *err)
 {
 	struct spawn_report r = {.step = step, .mono_us = clock_mono_us()};
+	struct err lost;
 
 	if (err != NULL)
 		r.err = *err;
 	/* When the supervisor is gone nobody listens, and this process is killed. */
-	(void)send(sock, &r, sizeof(r), MSG_NOSIGNAL);
+	if (spawn_report_send(sock, &r, &lost) < 0)
+		_exit(1);
 }
 
 /*
@@ -368,6 +371,30 @@ fail(int sock, const struct err *err)
 	_exit(1);
 }
 
+/*
+ * The supervisor passes the sockets on to the gateway. Of this process they are gone before anything of a guest is touched; no sandbox
+ * owns, or can reach, what they were made with.
+ */
+static int
+plumb(const struct plumbing *p, struct err *err)
+{
+	struct spawn_report r = {.step = SPAWN_LISTENING};
+	int code;
+
+	if (!p->wanted)
+		return 0;
+	code = plumbing_routes(p, err);
+	if (code == 0)
+		code = plumbing_sockets(p, r.sockets, err);
+	if (code < 0)
+		return code;
+	r.nsockets = plumbing_count(p);
+	r.mono_us = clock_mono_us();
+	code = spawn_report_send(AT_SOCK, &r, err);
+	spawn_report_done(&r);
+	return code;
+}
+
 static NORETURN void
 become_agent(const struct spawn_order *o, const int fds[SPAWN_FDS], int oom)
 {
@@ -379,7 +406,7 @@ become_agent(const struct spawn_order *o, const int fds[SPAWN_FDS], int oom)
 		(void)err_errno(&err, "hostname");
 		fail(AT_SOCK, &err);
 	}
-	if (root_mount(o, fds, &err) < 0)
+	if (plumb(&o->plumbing, &err) < 0 || root_mount(o, fds, &err) < 0)
 		fail(AT_SOCK, &err);
 	report(AT_SOCK, SPAWN_MOUNTED, NULL);
 	if (limits_set(o, &err) < 0 || ids_enter(&err) < 0 ||

@@ -9,6 +9,7 @@
 #include "lib/loop/loop.h"
 #include "supervisor/catalogue.h"
 #include "supervisor/confine.h"
+#include "supervisor/edges.h"
 #include "supervisor/limits.h"
 #include "supervisor/options.h"
 #include "supervisor/serve.h"
@@ -71,7 +72,7 @@ static void
 on_hangup(struct ev_loop *loop, ev_signal *w, int events)
 {
 	(void)loop, (void)events;
-	log_line("SIGHUP: the operations are compiled anew");
+	log_line("SIGHUP: operations and policies are compiled anew");
 	catalogue_reload(w->data);
 }
 
@@ -95,6 +96,8 @@ sandboxes_start(struct supervisor *sv, struct err *err)
 	(void)snprintf(sv->sandboxes.stage_path, sizeof(sv->sandboxes.stage_path), "%s/stage",
 		sv->settings.run_dir);
 	sv->sandboxes.tells = &serve_tells;
+	sv->sandboxes.policies = &sv->policies;
+	sv->sandboxes.ipv6 = access("/proc/net/if_inet6", F_OK) == 0;
 	sv->sandboxes.owner = sv;
 	/* Names never meet those of an earlier run whose remains could not be removed. */
 	memcpy(&sv->sandboxes.serial, sv->boot, 4);
@@ -124,6 +127,7 @@ run(struct supervisor *sv)
 	if (sandboxes_start(sv, &err) < 0 || confine(&err) < 0)
 		log_exit(1, "%s", err.text);
 	signals_watch(sv);
+	edges_init(sv);
 	rooms_init(sv);
 	rooms_begin(sv);
 	spares_refill(&sv->sandboxes, 0);
@@ -142,6 +146,7 @@ run(struct supervisor *sv)
 	ev_signal_stop(sv->loop, &sv->interrupt);
 	ev_signal_stop(sv->loop, &sv->hangup);
 	ev_timer_stop(sv->loop, &sv->stop_timer);
+	ev_timer_stop(sv->loop, &sv->edges_timer);
 	loop_free(sv->loop);
 	start_undo(sv);
 	log_line("down, %s", clean ? "nothing is left" : "the next start takes down what is left");
@@ -162,7 +167,7 @@ supervisor_init(struct supervisor *sv)
 		.empty = -1,
 		.broker_state = -1,
 		.trust = -1};
-	compile_init(&sv->reload);
+	catalogue_init(sv);
 	sv->journal.fd = -1;
 	sv->sandboxes.agent = sv->sandboxes.watch = -1;
 	list_init(&sv->ended);

@@ -8,6 +8,7 @@
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 #include "supervisor/broker.h"
+#include "supervisor/edges.h"
 #include "supervisor/limits.h"
 #include "supervisor/serve.h"
 
@@ -41,14 +42,15 @@ static const struct {
 #undef PAIR
 };
 
-enum { FIRST_FD = 3, START_FDS = 8 };
+enum { FIRST_FD = 3, START_FDS = 8, AGAIN = 2 };
 
 /* What a process starts with by number, and the ends that others get once it runs. */
 struct starting {
 	int fds[START_FDS]; /* borrowed, of number FIRST_FD and up; -1 */
 	size_t nfds;
-	int mine, theirs;    /* owned: its edge to us */
-	int again;           /* owned: a memory file, opened for it; -1 */
+	int mine, theirs; /* owned: its edge to us */
+	int again[AGAIN]; /* owned: memory files, opened for it */
+	size_t nagain;
 	int own[PAIR_MAX];   /* owned: its ends */
 	int other[PAIR_MAX]; /* owned: the other ends of pairs that are new; -1 */
 };
@@ -58,7 +60,8 @@ starting_done(struct starting *s)
 {
 	fd_close_kept(&s->mine);
 	fd_close_kept(&s->theirs);
-	fd_close_kept(&s->again);
+	while (s->nagain > 0)
+		(void)close(s->again[--s->nagain]); /* it has its own */
 	for (size_t i = 0; i < PAIR_MAX; i++) {
 		fd_close_kept(&s->own[i]);
 		fd_close_kept(&s->other[i]);
@@ -70,7 +73,7 @@ starting_done(struct starting *s)
 static void
 starting_init(struct starting *s)
 {
-	*s = (struct starting){.mine = -1, .theirs = -1, .again = -1};
+	*s = (struct starting){.mine = -1, .theirs = -1};
 	for (size_t i = 0; i < START_FDS; i++)
 		s->fds[i] = -1;
 	for (size_t i = 0; i < PAIR_MAX; i++)
@@ -92,10 +95,14 @@ static int
 starting_reopen(struct starting *s, int fd)
 {
 	char path[32];
+	int again;
 
+	must(s->nagain < AGAIN);
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	s->again = open(path, O_RDONLY | O_CLOEXEC);
-	return s->again;
+	again = open(path, O_RDONLY | O_CLOEXEC);
+	if (again >= 0)
+		s->again[s->nagain++] = again;
+	return again;
 }
 
 static int
@@ -147,16 +154,25 @@ edges_make(struct member *m, struct starting *s, struct err *err)
 	return 0;
 }
 
-bool
-member_tell(struct member *m, enum msg_type type, struct view body, int fd)
+int
+member_write(struct member *m, enum msg_type type, struct view body, const int *fds, size_t nfds,
+	struct err *err)
 {
 	auto_buf struct buf packed;
-	struct err err = {0};
 
 	buf_init(&packed, IPC_MAX);
 	ipc_pack(&packed, type, 0, body);
-	if (buf_check(&packed) == 0 &&
-		ipc_write(m->edge, buf_view(&packed), &fd, fd >= 0, &err) == 0)
+	if (buf_check(&packed) < 0)
+		return err_set(err, -ENOMEM, "no memory");
+	return ipc_write(m->edge, buf_view(&packed), fds, nfds, err);
+}
+
+bool
+member_tell(struct member *m, enum msg_type type, struct view body, int fd)
+{
+	struct err err = {0};
+
+	if (member_write(m, type, body, &fd, fd >= 0, &err) == 0)
 		return true;
 	log_line("the %s does not take what it is told: %s", members[m->id].noun, err.text);
 	child_kill(&m->child);
@@ -195,7 +211,7 @@ greet(struct supervisor *sv, struct member *m, struct starting *s, struct err *e
 	m->edge = take_fd(&s->mine);
 	if (m->id == MEMBER_BROKER)
 		broker_greet(sv, m);
-	if (m->id == MEMBER_DIALER) {
+	if (m->id == MEMBER_DIALER && edges_ports_tell(sv, m)) {
 		struct msg_dialer_begin begin = {0};
 		auto_buf struct buf body;
 
@@ -249,6 +265,7 @@ member_start(struct child *c, struct err *err)
 		return r;
 	}
 	edges_tell(sv, m, &s);
+	edges_renew(sv, m->id);
 	return 0;
 }
 

@@ -44,5 +44,9 @@ bool rooms_last(struct supervisor *sv);
 /* Ends in order those that hold a catalogue; the next ones start with what is there now. */
 void rooms_renew(struct supervisor *sv);
 
+/* 0; -EAGAIN: it has no room now; else it is of no use any more. */
+int member_write(struct member *m, enum msg_type type, struct view body, const int *fds,
+	size_t nfds, struct err *err) MUST_CHECK;
+
 /* A message on an edge that is only written, with a descriptor or -1. A process that does not read is started anew: false. */
 bool member_tell(struct member *m, enum msg_type type, struct view body, int fd);

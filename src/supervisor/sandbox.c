@@ -6,6 +6,7 @@
 #include "supervisor/sandbox.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/fd.h"
 #include "lib/base/log.h"
 #include "lib/loop/loop.h"
 #include "supervisor/limits.h"
@@ -110,6 +111,7 @@ order_give(struct sandbox *sb, struct err *err)
 	struct sandboxes *all = sb->all;
 	const struct template *t = template_find(all->templates, sb->template);
 	static struct spawn_order order;
+	struct plumbing plumbing;
 	auto_fd int root = -1;
 	int r;
 
@@ -124,10 +126,14 @@ order_give(struct sandbox *sb, struct err *err)
 	root = template_copy(t, sb->userns, err);
 	if (root < 0)
 		return root;
+	r = bind_order(sb, &plumbing, err);
+	if (r < 0)
+		return r;
 	order = (struct spawn_order){.uid_base = slot_uid(all->slots, sb->slot),
 		.open_files = sb->limits.open_files,
 		.pids = sb->limits.pids,
-		.places = sb->places};
+		.places = sb->places,
+		.plumbing = plumbing};
 	id_text(&sb->id, ID_SANDBOX, order.hostname);
 	for (char *p = order.hostname; *p != '\0'; p++)
 		if (*p == '_')
@@ -168,6 +174,11 @@ on_executed(struct sandbox *sb)
 		.cgroups = all->cgroups};
 	struct err err = {0};
 
+	if (sb->policy != NULL && !sb->plumbed) {
+		(void)err_set(&err, -EPROTO, "its gateway got no sockets");
+		give_up(sb, &err);
+		return;
+	}
 	if (measure(&of, &sb->facts, &err) < 0) {
 		give_up(sb, &err);
 		return;
@@ -177,8 +188,9 @@ on_executed(struct sandbox *sb)
 	ev_timer_stop(all->loop, &sb->timer);
 	sandbox_step(sb, PHASE_EVENT_STARTED);
 	sb->told = true;
-	all->tells->spawned(all->owner, sb, sb->relay.engine);
+	all->tells->spawned(all->owner, sb);
 	(void)close(take_fd(&sb->relay.engine)); /* the engine has its own */
+	fd_close_kept(&sb->gateway.engine);      /* the same */
 	(void)close(take_fd(&sb->userns));       /* its process keeps it */
 	(void)close(take_fd(&sb->sock));         /* the other end closed at exec */
 	spares_refill(all, LIMIT_SPARE_DELAY_MS);
@@ -198,6 +210,10 @@ on_report(struct sandbox *sb, const struct spawn_report *r)
 		}
 		sandbox_step(sb, PHASE_EVENT_READY);
 		order_try(sb);
+		return;
+	case SPAWN_LISTENING:
+		if (bind_listening(sb, r, &err) < 0)
+			give_up(sb, &err);
 		return;
 	case SPAWN_MOUNTED:
 		sb->timings.mounted_us = us;
@@ -228,6 +244,7 @@ on_reports(struct ev_loop *loop, ev_io *w, int events)
 		if (r < 0)
 			break;
 		on_report(sb, &report);
+		spawn_report_done(&report);
 	}
 	/* Closed, or no longer of interest. */
 	ev_io_stop(loop, w);
@@ -266,11 +283,37 @@ sandbox_find(struct sandboxes *all, const struct id *id)
 	return NULL;
 }
 
+/* Of the host's table; *ret is borrowed, NULL for none. */
+static int
+policy_of(const struct sandboxes *all, const uint8_t digest[static 32], struct revision **ret,
+	struct err *err)
+{
+	static const uint8_t none[32];
+	struct revision *r;
+
+	*ret = NULL;
+	if (memcmp(digest, none, sizeof(none)) == 0)
+		return 0;
+	r = revisions_find(all->policies, digest);
+	if (r == NULL)
+		return err_set(err, -ENOENT,
+			"this host does not hold that revision of its policy any more: ask again");
+	if (r->is.ipv6 && !all->ipv6)
+		return err_set(err, -EAFNOSUPPORT,
+			"policy %s is for IPv6 (addresses: ipv6), which the kernel of this host "
+			"has "
+			"not or was told to leave out",
+			r->is.name);
+	*ret = r;
+	return 0;
+}
+
 int
 sandbox_order(struct sandboxes *all, const struct msg_spawn *m, uint64_t tag, struct err *err)
 {
 	uint64_t asked_us = clock_mono_us();
 	const struct template *t;
+	struct revision *policy;
 	struct sandbox *sb;
 	int r;
 
@@ -284,6 +327,9 @@ sandbox_order(struct sandboxes *all, const struct msg_spawn *m, uint64_t tag, st
 	t = template_find(all->templates, m->template);
 	if (t == NULL)
 		return err_set(err, -ENOENT, "its template is not mounted");
+	r = policy_of(all, m->policy, &policy, err);
+	if (r < 0)
+		return r;
 	sb = spare_take(all, err);
 	if (sb == NULL)
 		return err->code;
@@ -296,6 +342,8 @@ sandbox_order(struct sandboxes *all, const struct msg_spawn *m, uint64_t tag, st
 	sb->limits = m->limits;
 	memcpy(sb->template, m->template, SHA256_BYTES);
 	sb->places = t->places;
+	if (policy != NULL)
+		sb->policy = revision_ref(policy);
 	sb->tag = tag;
 	sb->asked_us = asked_us;
 	sb->born_ms = deadline_now_ms();

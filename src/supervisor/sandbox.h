@@ -7,7 +7,8 @@
  *   1. an object in the list has a line in the journal, written before anything else of it existed;
  *   2. its uid range is free again only when the proof was all zero;
  *   3. a spare that was ordered is never a spare again;
- *   4. told: SPAWNED was sent, the engine counts on it; nothing is said of a sandbox that nobody ordered.
+ *   4. told: SPAWNED was sent, the engine counts on it; nothing is said of a sandbox that nobody ordered;
+ *   5. a sandbox with a policy has a gateway from before SPAWNED to its end, and the end of the one is the end of the other.
  */
 #pragma once
 
@@ -17,7 +18,9 @@
 #include "supervisor/deadline.h"
 #include "supervisor/journal.h"
 #include "supervisor/marks.h"
+#include "supervisor/gateway.h"
 #include "supervisor/phase.h"
+#include "supervisor/revisions.h"
 #include "supervisor/program.h"
 #include "supervisor/relay.h"
 #include "supervisor/slot.h"
@@ -25,6 +28,9 @@
 #include "supervisor/template.h"
 
 struct sandboxes;
+
+/* Edges that its gateway needs and has not got yet (edges.c). */
+enum sandbox_due { DUE_DIALER = 1, DUE_BROKER = 2 };
 
 struct sandbox {
 	struct link link;
@@ -51,8 +57,12 @@ struct sandbox {
 	pid_t pid;
 	int pidfd, sock, userns, volume; /* owned; -1: none */
 	struct relay relay;
-	struct marks marks; /* by which the kernel is asked what is left */
-	ev_io reports, died, relay_died;
+	struct revision *policy; /* owned: a reference; NULL: it reaches nothing */
+	struct gateway gateway;  /* of a spare, or with a policy */
+	bool plumbed;            /* the gateway was told all */
+	unsigned due;            /* bits of enum sandbox_due */
+	struct marks marks;      /* by which the kernel is asked what is left */
+	ev_io reports, died, relay_died, gateway_died;
 	ev_timer timer; /* building, freezing or sweeping: never two at a time */
 
 	bool freezing, freeze_wanted;
@@ -69,7 +79,8 @@ struct sandbox {
 /* What the room tells the engine. */
 struct sandbox_tells {
 	void (*spawned)(
-		void *owner, struct sandbox *sb, int engine_edge); /* the edge is borrowed */
+		void *owner, struct sandbox *sb); /* its edges for the engine are borrowed */
+	void (*due)(void *owner);                 /* a gateway needs edges */
 	void (*failed)(void *owner, struct sandbox *sb);
 	void (*gone)(void *owner, struct sandbox *sb);
 	void (*frozen)(
@@ -84,6 +95,8 @@ struct sandboxes {
 	struct slots *slots;
 	struct journal *journal;
 	struct templates *templates;
+	const struct revisions *policies; /* of the host */
+	bool ipv6;                        /* this host has it */
 	int agent, stage;
 	int watch; /* owned: inotify, for the ends of volumes */
 	char stage_path[sizeof(((struct settings *)0)->run_dir) + 8];
@@ -132,11 +145,26 @@ uint64_t sandbox_ttl_left_ms(const struct sandbox *sb);
 /* Told by frozen(). */
 void sandbox_freeze(struct sandbox *sb, bool frozen, uint64_t tag);
 
+/* All edges that its gateway needs; bits of enum sandbox_due. */
+unsigned sandbox_needs(const struct sandbox *sb);
+
 /* Its process was cloned: reports and death are watched from here on. */
 void sandbox_watch(struct sandbox *sb);
 
 /* Moves it along sandbox.fsm; a pair without a row is a bug of ours. */
 void sandbox_step(struct sandbox *sb, enum phase_event event);
+
+/* ---- bind.c ---- */
+
+/* A gateway beside a spare. */
+int bind_start(struct sandbox *sb, struct err *err) MUST_CHECK;
+
+/* It is ordered: what the clone is to make. Without a policy its gateway ends, and is not waited for. */
+int bind_order(struct sandbox *sb, struct plumbing *ret, struct err *err) MUST_CHECK;
+
+/* The clone's sockets came: the gateway is told all that makes it this sandbox's. */
+int bind_listening(
+	struct sandbox *sb, const struct spawn_report *report, struct err *err) MUST_CHECK;
 
 /* ---- teardown.c ---- */
 
@@ -148,3 +176,4 @@ void teardown_begin(struct sandbox *sb);
 void sandbox_forget(struct sandbox *sb);
 void on_sandbox_died(struct ev_loop *loop, ev_io *w, int events);
 void on_relay_died(struct ev_loop *loop, ev_io *w, int events);
+void on_gateway_died(struct ev_loop *loop, ev_io *w, int events);

@@ -6,6 +6,7 @@
 #include "supervisor/serve.h"
 
 #include "lib/base/log.h"
+#include "supervisor/edges.h"
 #include "supervisor/usage.h"
 
 #include <errno.h>
@@ -13,14 +14,23 @@
 /* ---- telling ---- */
 
 static void
-tell_spawned(void *owner, struct sandbox *sb, int engine_edge)
+tell_spawned(void *owner, struct sandbox *sb)
 {
 	struct supervisor *sv = owner;
 
 	if (sv->engine_peer == NULL)
 		return; /* sandboxes_engine_lost() takes care of it */
-	IPC_SEND_FD(sv->engine_peer, sb->tag, SPAWNED, spawned, engine_edge,
+	IPC_SEND_FD(sv->engine_peer, sb->tag, SPAWNED, spawned, sb->relay.engine,
 		{.sandbox = sb->id, .facts = sb->facts, .timings = sb->timings});
+	if (sb->policy != NULL)
+		IPC_SEND_FD(sv->engine_peer, 0, GATEWAY_EDGE, gateway_edge, sb->gateway.engine,
+			{.sandbox = sb->id});
+}
+
+static void
+tell_due(void *owner)
+{
+	edges_give(owner);
 }
 
 static void
@@ -72,8 +82,11 @@ tell_frozen(void *owner, struct sandbox *sb, uint64_t tag, bool frozen, const st
 		IPC_SEND(sv->engine_peer, tag, FROZEN, frozen, m);
 }
 
-const struct sandbox_tells serve_tells = {
-	.spawned = tell_spawned, .failed = tell_failed, .gone = tell_gone, .frozen = tell_frozen};
+const struct sandbox_tells serve_tells = {.spawned = tell_spawned,
+	.due = tell_due,
+	.failed = tell_failed,
+	.gone = tell_gone,
+	.frozen = tell_frozen};
 
 static void
 template_failed(struct supervisor *sv, const uint8_t *digest, uint64_t tag, const struct err *err)
@@ -260,27 +273,38 @@ serve_engine_lost(struct supervisor *sv)
 		stop_check(sv);
 }
 
-/* Each with a new edge between engine and relay; one whose relay does not take it is ended. */
+/* New edges between the engine and its relay, and its gateway; one that does not take them is ended. */
+static int
+held_edges(struct sandbox *sb, int *ret_relay, int *ret_gateway)
+{
+	struct err err = {0};
+
+	*ret_relay = relay_engine_edge(&sb->relay, &err);
+	if (*ret_relay >= 0 && sb->policy != NULL)
+		*ret_gateway = gateway_engine_edge(&sb->gateway, &err);
+	if (err.code == 0)
+		return 0;
+	log_line("%s: %s", sb->name, err.text);
+	sandbox_kill(sb, *ret_relay < 0 ? SANDBOX_REASON_RELAY_LOST : SANDBOX_REASON_GATEWAY_LOST);
+	return err.code;
+}
+
 static void
 tell_held(struct supervisor *sv)
 {
 	list_each (sb, &sv->sandboxes.list, struct sandbox, link) {
-		struct err err = {0};
-		auto_fd int edge = -1;
+		auto_fd int relay = -1, gateway = -1;
 
-		if (!sb->told || sb->phase >= PHASE_KILLING)
+		if (!sb->told || sb->phase >= PHASE_KILLING || held_edges(sb, &relay, &gateway) < 0)
 			continue;
-		edge = relay_engine_edge(&sb->relay, &err);
-		if (edge < 0) {
-			log_line("%s: %s", sb->name, err.text);
-			sandbox_kill(sb, SANDBOX_REASON_RELAY_LOST);
-			continue;
-		}
-		IPC_SEND_FD(sv->engine_peer, 0, HELD, held, edge,
+		IPC_SEND_FD(sv->engine_peer, 0, HELD, held, relay,
 			{.sandbox = sb->id,
 				.task = sb->task,
 				.facts = sb->facts,
 				.ttl_left_ms = sandbox_ttl_left_ms(sb)});
+		if (gateway >= 0)
+			IPC_SEND_FD(sv->engine_peer, 0, GATEWAY_EDGE, gateway_edge, gateway,
+				{.sandbox = sb->id});
 	}
 }
 

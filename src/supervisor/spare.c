@@ -72,6 +72,7 @@ spare_alloc(struct sandboxes *all, struct err *err)
 	sb->pid = -1;
 	sb->pidfd = sb->sock = sb->userns = sb->volume = -1;
 	sb->relay = RELAY_NONE;
+	sb->gateway = GATEWAY_NONE;
 	(void)snprintf(
 		sb->name, sizeof(sb->name), "s%llu-%u", (unsigned long long)++all->serial, slot);
 	if (journal_add(all->journal, sb->name, slot, err) < 0) {
@@ -107,6 +108,8 @@ spare_new(struct sandboxes *all, struct err *err)
 		r = relay_start(&sb->relay, all->programs->path[PROGRAM_RELAY],
 			all->settings->relay_uid, err);
 	}
+	if (r == 0 && all->policies->n > 0)
+		r = bind_start(sb, err);
 	if (r == 0) {
 		ev_io_set(&sb->relay_died, sb->relay.pidfd, EV_READ);
 		ev_io_start(all->loop, &sb->relay_died);

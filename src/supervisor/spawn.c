@@ -112,13 +112,70 @@ spawn_order_send(
 	return 0;
 }
 
+/* ---- reports ---- */
+
+union sockets_room {
+	struct cmsghdr align;
+	char room[CMSG_SPACE(sizeof(int) * PLUMBING_SOCKETS_MAX)];
+};
+
+void
+spawn_report_done(struct spawn_report *r)
+{
+	while (r->nsockets > 0)
+		(void)close(r->sockets[--r->nsockets]); /* whoever was to have it has a copy */
+}
+
+int
+spawn_report_send(int sock, const struct spawn_report *r, struct err *err)
+{
+	union sockets_room control = {0};
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)r, .iov_len = sizeof(*r)};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	const size_t bytes = sizeof(int) * r->nsockets;
+
+	if (bytes > 0) {
+		struct cmsghdr *c = (struct cmsghdr *)(void *)control.room;
+
+		msg.msg_control = control.room;
+		msg.msg_controllen = CMSG_SPACE(bytes);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(bytes);
+		memcpy(CMSG_DATA(c), r->sockets, bytes);
+	}
+	if (sendmsg(sock, &msg, MSG_NOSIGNAL) != (ssize_t)sizeof(*r))
+		return err_errno(err, "a report to the supervisor");
+	return 0;
+}
+
+/* The descriptors that came, whatever the report says of them. */
+static void
+sockets_take(struct spawn_report *r, struct msghdr *msg)
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
+
+	r->nsockets = 0;
+	if (c == NULL || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+		return;
+	r->nsockets = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	memcpy(r->sockets, CMSG_DATA(c), r->nsockets * sizeof(int));
+}
+
 int
 spawn_report_read(int sock, struct spawn_report *ret, struct err *err)
 {
-	ssize_t n = recv(sock, ret, sizeof(*ret), MSG_DONTWAIT);
+	union sockets_room control;
+	struct iovec iov = {.iov_base = ret, .iov_len = sizeof(*ret)};
+	struct msghdr msg = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.room,
+		.msg_controllen = sizeof(control.room)};
+	ssize_t n = recvmsg(sock, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
 	if (n == (ssize_t)sizeof(*ret)) {
 		ret->err.text[sizeof(ret->err.text) - 1] = '\0';
+		sockets_take(ret, &msg);
 		return 0;
 	}
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))

@@ -2,8 +2,8 @@
 /*
  * The process that becomes PID 1 of a sandbox, in two halves. First half, ahead of time: it is cloned into fresh
  * namespaces, enters its control groups, brings lo up, mounts what every sandbox has, says READY and waits. It is
- * nobody's then: no task, no input, no template has touched it. Second half, on an order: root, places, pivot,
- * user namespace, capabilities, filter, exec of the agent. It becomes one sandbox or it is killed.
+ * nobody's then: no task, no input, no template has touched it. Second half, on an order: routes and sockets of
+ * its gateway, root, places, pivot, user namespace, capabilities, filter, exec of the agent. It becomes one sandbox or it is killed.
  *
  * Both sides are this program; between them a socket pair that closes at exec. What comes back over it is trusted
  * until the exec: no byte of a guest was touched before.
@@ -14,6 +14,7 @@
 #include "lib/base/id.h"
 #include "supervisor/cgroup.h"
 #include "supervisor/place.h"
+#include "supervisor/plumbing.h"
 
 #include <sys/types.h>
 
@@ -39,18 +40,28 @@ struct spawn_order {
 	uint32_t open_files;
 	uint32_t pids;
 	struct places places;
+	struct plumbing plumbing;
 };
 
 /* Descriptors that go with the order: root image (detached, shown through userns), tmpfs, channel. */
 enum { SPAWN_FD_ROOT, SPAWN_FD_VOLUME, SPAWN_FD_CHANNEL, SPAWN_FDS };
 
-enum spawn_step { SPAWN_READY, SPAWN_MOUNTED, SPAWN_STARTED, SPAWN_FAILED };
+/* LISTENING: with a gateway only, and with its sockets. */
+enum spawn_step { SPAWN_READY, SPAWN_LISTENING, SPAWN_MOUNTED, SPAWN_STARTED, SPAWN_FAILED };
 
 struct spawn_report {
 	enum spawn_step step;
 	uint64_t mono_us;
 	struct err err; /* of SPAWN_FAILED */
+	/* Of SPAWN_LISTENING, as plumbing_sockets() made them: owned by the reader. */
+	int sockets[PLUMBING_SOCKETS_MAX];
+	size_t nsockets;
 };
+
+/* Closes the sockets. */
+void spawn_report_done(struct spawn_report *r);
+
+int spawn_report_send(int sock, const struct spawn_report *r, struct err *err) MUST_CHECK;
 
 /*
  * Clones. *ret_sock (SOCK_SEQPACKET, non-blocking) tells one spawn_report each for the steps, then closes at exec;

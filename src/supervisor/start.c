@@ -216,7 +216,7 @@ start_dirs(struct supervisor *sv, struct err *err)
 static int
 files_raise(const struct settings *s, struct err *err)
 {
-	uint64_t needed = (s->max_sandboxes + LIMIT_SPARES) * LIMIT_FILES_PER_SANDBOX + 64;
+	uint64_t needed = (s->max_sandboxes + LIMIT_SPARES) * LIMIT_FILES_PER_SANDBOX + 192;
 	struct rlimit l;
 
 	if (getrlimit(RLIMIT_NOFILE, &l) < 0)

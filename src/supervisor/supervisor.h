@@ -20,6 +20,16 @@ struct leftover {
 	struct proof proof;
 };
 
+/* The compilers that run after SIGHUP. */
+enum { RELOAD_OPERATIONS, RELOAD_POLICIES, RELOADS };
+
+struct reload {
+	struct compile compile;
+	ev_io said;
+	bool done; /* without a fault */
+	struct supervisor *owner;
+};
+
 struct supervisor {
 	struct ev_loop *loop; /* owned */
 	struct settings settings;
@@ -39,12 +49,15 @@ struct supervisor {
 	struct member members[MEMBER_MAX];
 	struct ipc_peer *engine_peer; /* owned; NULL while there is none */
 
-	int operations, origins; /* owned: the compiled catalogue and its origins, sealed; -1 */
-	struct compile reload;   /* runs after SIGHUP */
-	ev_io reload_said;
+	int operations, origins;   /* owned: the compiled catalogue and its origins, sealed; -1 */
+	struct revisions policies; /* owned: what new sandboxes get */
+	struct reload reload[RELOADS];
 	ev_timer reload_late;
 	int empty; /* owned: a directory with nothing in it, in the run directory; -1 */
 	int broker_state, trust; /* owned: directories; -1 */
+
+	ev_timer edges_timer; /* edges that dialer or broker had no room for are given again */
+	uint64_t edges_since_ms;
 
 	struct link ended;          /* owned: of struct ended */
 	struct leftover *leftovers; /* owned */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a sandbox ends: SIGKILL to PID 1 of its pid namespace (the kernel ends all the others), wait, read the counters
- * a last time, remove, count what is left, and try again until that is nothing. Part of sandbox.h; called by
+ * How a sandbox ends: SIGKILL to PID 1 of its pid namespace (the kernel ends all the others), wait for it, relay and gateway, read
+ * the counters a last time, remove, count what is left, and try again until that is nothing. Part of sandbox.h; called by
  * sandbox.c and by the watchers of its processes.
  */
 #include "lib/base/clock.h"
@@ -31,6 +31,7 @@ free_gone(struct sandbox *sb)
 		all->memory_bytes -= sb->limits.memory_bytes;
 		all->pids -= sb->limits.pids;
 	}
+	revision_unref(&sb->policy);
 	loop_free_later(all->loop, sb);
 }
 
@@ -42,6 +43,7 @@ sandbox_forget(struct sandbox *sb)
 	ev_io_stop(loop, &sb->reports);
 	ev_io_stop(loop, &sb->died);
 	ev_io_stop(loop, &sb->relay_died);
+	ev_io_stop(loop, &sb->gateway_died);
 	ev_timer_stop(loop, &sb->timer);
 	free_gone(sb);
 }
@@ -74,6 +76,7 @@ sweep_once(struct sandbox *sb)
 	fd_close_kept(&sb->sock);
 	fd_close_kept(&sb->pidfd);
 	relay_end(&sb->relay);
+	gateway_end(&sb->gateway);
 	left = cgroup_remove(all->cgroups, sb->name);
 	if (left != 0)
 		cgroup_kill(all->cgroups, sb->name);
@@ -118,15 +121,24 @@ on_sweep(struct ev_loop *loop, ev_timer *w, int events)
 	ev_timer_start(loop, w);
 }
 
-/* The relay had its time to flush. */
+/* Relay and gateway are waited for: the gateway's sockets hold the namespace, and its uid is the next one's of this slot. */
+static void
+companions_end(struct sandbox *sb)
+{
+	ev_io_stop(sb->all->loop, &sb->relay_died);
+	ev_io_stop(sb->all->loop, &sb->gateway_died);
+	relay_end(&sb->relay);
+	gateway_end(&sb->gateway);
+}
+
+/* They had their time to flush. */
 static void
 on_grace_over(struct ev_loop *loop, ev_timer *w, int events)
 {
 	struct sandbox *sb = container_of(w, struct sandbox, timer);
 
 	(void)loop, (void)events;
-	ev_io_stop(sb->all->loop, &sb->relay_died);
-	relay_end(&sb->relay);
+	companions_end(sb);
 	teardown_check(sb);
 }
 
@@ -137,7 +149,7 @@ teardown_check(struct sandbox *sb)
 
 	if (sb->pidfd >= 0)
 		return;
-	if (sb->relay.pidfd >= 0 && sb->told) {
+	if (sb->told && (sb->relay.pidfd >= 0 || sb->gateway.pidfd >= 0)) {
 		if (!ev_is_active(&sb->timer)) {
 			ev_timer_init(&sb->timer, on_grace_over,
 				(double)LIMIT_RELAY_GRACE_MS / 1000, 0.0);
@@ -145,9 +157,8 @@ teardown_check(struct sandbox *sb)
 		}
 		return;
 	}
-	/* A relay that nobody ever used has nothing to flush. */
-	ev_io_stop(all->loop, &sb->relay_died);
-	relay_end(&sb->relay);
+	/* Those that nobody ever used have nothing to flush. */
+	companions_end(sb);
 	ev_timer_stop(all->loop, &sb->timer);
 	sandbox_step(sb, PHASE_EVENT_DIED);
 	usage_read(all->cgroups, sb->name, sb->volume, &sb->usage);
@@ -192,9 +203,11 @@ on_sandbox_died(struct ev_loop *loop, ev_io *w, int events)
 		struct err err = {0};
 
 		/* What it said last may lie behind its death in the queue. */
-		while (spawn_report_read(sb->sock, &report, &err) == 0)
+		while (spawn_report_read(sb->sock, &report, &err) == 0) {
 			if (report.step == SPAWN_FAILED && sb->fault.code == 0)
 				sb->fault = report.err;
+			spawn_report_done(&report);
+		}
 		if (sb->fault.code == 0)
 			(void)err_set(
 				&sb->fault, -ECHILD, "its first process died while it was built");
@@ -224,11 +237,34 @@ on_relay_died(struct ev_loop *loop, ev_io *w, int events)
 }
 
 void
+on_gateway_died(struct ev_loop *loop, ev_io *w, int events)
+{
+	struct sandbox *sb = container_of(w, struct sandbox, gateway_died);
+
+	(void)events;
+	ev_io_stop(loop, w);
+	(void)reap(&sb->gateway.pidfd);
+	gateway_leave(&sb->gateway);
+	if (sb->phase >= PHASE_KILLING) {
+		teardown_check(sb);
+	} else if (sb->policy != NULL) {
+		if (sb->fault.code == 0)
+			(void)err_set(&sb->fault, -ECHILD, "its gateway died while it was built");
+		sandbox_kill(
+			sb, sb->told ? SANDBOX_REASON_GATEWAY_LOST : SANDBOX_REASON_SPAWN_FAILED);
+	} else if (!sb->ordered) {
+		log_line("spare %s: its gateway died; a sandbox with a policy gets another",
+			sb->name);
+	}
+}
+
+void
 teardown_begin(struct sandbox *sb)
 {
 	ev_init(&sb->reports, NULL);
 	ev_init(&sb->died, on_sandbox_died);
 	ev_init(&sb->relay_died, on_relay_died);
+	ev_init(&sb->gateway_died, on_gateway_died);
 	ev_init(&sb->timer, on_sweep);
 }
 
@@ -256,6 +292,10 @@ sandbox_kill(struct sandbox *sb, enum sandbox_reason reason)
 		all->tells->frozen(all->owner, sb, sb->freeze_tag, false, &err);
 	}
 	sandbox_step(sb, PHASE_EVENT_KILL);
+	if (sb->told)
+		gateway_leave(&sb->gateway); /* it tells what it counted, and ends */
+	else
+		gateway_kill(&sb->gateway);
 	if (sb->pidfd >= 0)
 		(void)syscall(
 			SYS_pidfd_send_signal, sb->pidfd, SIGKILL, NULL, 0); /* it may have ended */

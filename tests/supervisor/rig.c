@@ -91,6 +91,7 @@ rig_init(struct rig *r)
 {
 	struct sockaddr_un at = {.sun_family = AF_UNIX};
 	struct settings *s = &r->settings;
+	FILE *roots;
 
 	*r = (struct rig){.dir = "/tmp/demilune-test-XXXXXX",
 		.listener = -1,
@@ -98,7 +99,8 @@ rig_init(struct rig *r)
 		.edge = -1,
 		.api = -1,
 		.broker = -1,
-		.catalogue = -1};
+		.catalogue = -1,
+		.policies = -1};
 	assert_non_null(mkdtemp(r->dir));
 	assert_int_equal(chmod(r->dir, 0755), 0);
 	(void)snprintf(s->state_dir, sizeof(s->state_dir), "%s/state", r->dir);
@@ -114,10 +116,17 @@ rig_init(struct rig *r)
 	(void)snprintf(s->operations_dir, sizeof(s->operations_dir), "%s/operations", r->dir);
 	(void)snprintf(s->secrets_dir, sizeof(s->secrets_dir), "%s/secrets", r->dir);
 	(void)snprintf(s->trust_dir, sizeof(s->trust_dir), "%s/trust", r->dir);
+	(void)snprintf(s->policies_dir, sizeof(s->policies_dir), "%s/policies", r->dir);
+	(void)snprintf(s->roots, sizeof(s->roots), "%s/roots.pem", r->dir);
+	roots = fopen(s->roots, "we");
+	assert_non_null(roots);
+	assert_true(fputs("of-the-system", roots) >= 0);
+	assert_int_equal(fclose(roots), 0);
 	(void)snprintf(s->origin, sizeof(s->origin), "test.local/audit");
 	(void)snprintf(s->resolvers[0], sizeof(s->resolvers[0]), "127.0.0.1:5300");
 	s->sandbox_uid_base = 2000000000 + (uint32_t)getpid() % 100 * 20000000;
 	s->sandbox_uid_slots = 300;
+	s->gateway_uid_base = s->sandbox_uid_base + s->sandbox_uid_slots * 65536;
 	s->max_sandboxes = 256;
 	s->max_memory_bytes = 64ULL << 30;
 	s->max_ttl_ms = 3600000;
@@ -150,6 +159,7 @@ engine_forget(struct rig *r)
 	close_kept(&r->api);
 	close_kept(&r->broker);
 	close_kept(&r->catalogue);
+	close_kept(&r->policies);
 }
 
 static pid_t
@@ -348,11 +358,12 @@ rig_engine_accept(struct rig *r)
 	assert_int_equal(who.gid, r->settings.engine_uid);
 	r->engine_pid = who.pid;
 	assert_int_equal(pass_receive(r->link, fds, &n), 'e');
-	assert_int_equal(n, 4);
+	assert_int_equal(n, 5);
 	r->edge = fds[0];
 	r->api = fds[1];
 	r->broker = fds[2];
 	r->catalogue = fds[3];
+	r->policies = fds[4];
 }
 
 void
@@ -367,17 +378,17 @@ rig_broker_says(int edge, char *ret, size_t n)
 	ret[got] = '\0';
 }
 
-void
-rig_operations(struct rig *r, const char *text)
+static void
+directory_text(struct rig *r, const char *name, const char *text)
 {
 	char path[300];
 	FILE *f;
 
-	make_dir(r->dir, "operations");
-	(void)snprintf(path, sizeof(path), "%s/operations/text", r->dir);
+	make_dir(r->dir, name);
+	(void)snprintf(path, sizeof(path), "%s/%s/text", r->dir, name);
 	(void)unlink(path);
 	if (text == NULL) {
-		(void)snprintf(path, sizeof(path), "%s/operations", r->dir);
+		(void)snprintf(path, sizeof(path), "%s/%s", r->dir, name);
 		assert_int_equal(rmdir(path), 0);
 		return;
 	}
@@ -385,6 +396,18 @@ rig_operations(struct rig *r, const char *text)
 	assert_non_null(f);
 	assert_true(fputs(text, f) >= 0);
 	assert_int_equal(fclose(f), 0);
+}
+
+void
+rig_operations(struct rig *r, const char *text)
+{
+	directory_text(r, "operations", text);
+}
+
+void
+rig_policies(struct rig *r, const char *text)
+{
+	directory_text(r, "policies", text);
 }
 
 bool
@@ -433,6 +456,14 @@ rig_greeting(struct rig *r, struct greeting *ret)
 
 			assert_int_equal(msg_held_get(in.body, &h->m, &err), 0);
 			h->edge = ipc_msg_take(&in, 0);
+			h->gateway = -1;
+		} else if (in.type == MSG_GATEWAY_EDGE) {
+			struct msg_gateway_edge m;
+
+			assert_true(ret->nheld > 0);
+			assert_int_equal(msg_gateway_edge_get(in.body, &m, &err), 0);
+			assert_true(id_eq(&m.sandbox, &ret->held[ret->nheld - 1].m.sandbox));
+			ret->held[ret->nheld - 1].gateway = ipc_msg_take(&in, 0);
 		} else if (in.type == MSG_LEFTOVER) {
 			assert_int_equal(
 				msg_leftover_get(in.body, &ret->left[ret->nleft++], &err), 0);
@@ -534,22 +565,66 @@ rig_limits(void)
 		.open_files = 256};
 }
 
-void
-rig_spawn_ask(struct rig *r, struct box *b, const struct limits *l, uint64_t ttl_ms)
+static const uint8_t no_policy[32];
+
+static void
+spawn_ask(struct rig *r, struct box *b, const struct limits *l, uint64_t ttl_ms,
+	const uint8_t policy[32])
 {
 	struct msg_spawn m = {.limits = *l, .ttl_ms = ttl_ms};
 	struct buf body;
 
-	*b = (struct box){.engine_edge = -1, .channel = -1};
+	*b = (struct box){.engine_edge = -1, .gateway_edge = -1, .channel = -1};
 	id_new(&b->id);
 	id_new(&b->task);
+	memcpy(b->policy, policy, sizeof(b->policy));
 	m.sandbox = b->id;
 	m.task = b->task;
 	memcpy(m.template, r->image, 32);
+	memcpy(m.policy, policy, sizeof(m.policy));
 	buf_init(&body, 65536);
 	msg_spawn_put(&body, &m);
 	rig_send(r, MSG_SPAWN, &body);
 	buf_done(&body);
+}
+
+void
+rig_spawn_ask(struct rig *r, struct box *b, const struct limits *l, uint64_t ttl_ms)
+{
+	spawn_ask(r, b, l, ttl_ms, no_policy);
+}
+
+void
+rig_spawn_policy_ask(struct rig *r, struct box *b, const char *line)
+{
+	const struct limits l = rig_limits();
+	uint8_t digest[32];
+
+	sha256_of(view_str(line), digest);
+	spawn_ask(r, b, &l, 60000, digest);
+}
+
+void
+rig_spawn_policy(struct rig *r, struct box *b, const char *line)
+{
+	rig_spawn_policy_ask(r, b, line);
+	rig_spawned(r, b);
+}
+
+/* Follows SPAWNED at once. */
+static void
+gateway_edge(struct rig *r, struct box *b)
+{
+	struct msg_gateway_edge m;
+	struct ipc_msg in;
+	struct err err;
+
+	if (memcmp(b->policy, no_policy, sizeof(no_policy)) == 0)
+		return;
+	rig_expect(r, MSG_GATEWAY_EDGE, &in);
+	assert_int_equal(msg_gateway_edge_get(in.body, &m, &err), 0);
+	assert_true(id_eq(&m.sandbox, &b->id));
+	b->gateway_edge = ipc_msg_take(&in, 0);
 }
 
 void
@@ -567,6 +642,7 @@ rig_spawned(struct rig *r, struct box *b)
 	b->facts = m.facts;
 	b->timings = m.timings;
 	b->engine_edge = ipc_msg_take(&in, 0);
+	gateway_edge(r, b);
 	if (getenv("RIG_LIBEXEC") != NULL)
 		return;
 	p.fd = b->engine_edge;
@@ -607,6 +683,7 @@ void
 box_close(struct box *b)
 {
 	close_kept(&b->engine_edge);
+	close_kept(&b->gateway_edge);
 	close_kept(&b->channel);
 }
 
@@ -719,6 +796,7 @@ is_ours(const struct rig *r, const char *pid)
 	return (uid >= s->engine_uid && uid <= s->relay_uid) ||
 	       (uid >= s->sandbox_uid_base &&
 		       uid < s->sandbox_uid_base + s->sandbox_uid_slots * 65536) ||
+	       (uid >= s->gateway_uid_base && uid < s->gateway_uid_base + s->sandbox_uid_slots) ||
 	       (r->pid != 0 && (parent == (unsigned)r->pid || pid_of(pid) == r->pid));
 }
 
@@ -742,6 +820,34 @@ host_look(const struct rig *r)
 	(void)nftw("/sys/fs/cgroup", count_group, 32, FTW_PHYS);
 	h.groups = groups;
 	return h;
+}
+
+void
+host_is_clean(const struct rig *r)
+{
+	static const struct host nothing;
+	struct host now = {0};
+
+	for (int i = 0; i < 100; i++) {
+		now = host_look(r);
+		if (memcmp(&now, &nothing, sizeof(now)) == 0)
+			return;
+		pause_ms(20);
+	}
+	assert_int_equal(now.processes, 0);
+	assert_int_equal(now.mounts, 0);
+	assert_int_equal(now.groups, 0);
+	assert_int_equal(now.namespaces, 0);
+}
+
+void
+proof_is_zero(const struct proof *p)
+{
+	assert_int_equal(p->processes, 0);
+	assert_int_equal(p->cgroups, 0);
+	assert_int_equal(p->mounts, 0);
+	assert_int_equal(p->namespaces, 0);
+	assert_int_equal(p->journal, 0);
 }
 
 size_t

@@ -20,6 +20,7 @@ struct rig {
 	int api;       /* API_ENGINE */
 	int broker;    /* ENGINE_BROKER */
 	int catalogue; /* the compiled operations */
+	int policies;  /* all compiled policies */
 	uint8_t *room;
 	uint64_t tag;
 	char tags[32][16]; /* of the supervisors that ran: names of their control groups */
@@ -32,8 +33,10 @@ struct box {
 	struct id id, task;
 	struct facts facts;
 	struct timings timings;
-	int engine_edge; /* RELAY_ENGINE */
-	int channel;     /* to the agent, from the stand-in relay; -1 */
+	uint8_t policy[32]; /* zero: none */
+	int gateway_edge;   /* GATEWAY_ENGINE, with a policy; -1 */
+	int engine_edge;    /* RELAY_ENGINE */
+	int channel;        /* to the agent, from the stand-in relay; -1 */
 };
 
 /* Makes directory, template image and default settings; starts nothing. */
@@ -46,6 +49,9 @@ void rig_start(struct rig *r);
 
 /* The directory of operations has this text for the stand-in compiler; NULL: there is no such directory. */
 void rig_operations(struct rig *r, const char *text);
+
+/* The same for the directory of policies: a line each (fake/config.c). */
+void rig_policies(struct rig *r, const char *text);
 
 /* The next text that the stand-in broker says on its edge to the engine. */
 void rig_broker_says(int edge, char *ret, size_t n);
@@ -60,6 +66,7 @@ void rig_engine_accept(struct rig *r);
 struct held {
 	struct msg_held m;
 	int edge;
+	int gateway; /* GATEWAY_EDGE; -1 */
 };
 struct greeting {
 	struct held held[256];
@@ -89,6 +96,9 @@ struct limits rig_limits(void);
 void rig_spawn_ask(struct rig *r, struct box *b, const struct limits *l, uint64_t ttl_ms);
 /* Waits for SPAWNED of this box. */
 void rig_spawned(struct rig *r, struct box *b);
+/* With the policy of this line; asked only, and with its answer. */
+void rig_spawn_policy_ask(struct rig *r, struct box *b, const char *line);
+void rig_spawn_policy(struct rig *r, struct box *b, const char *line);
 void rig_spawn(struct rig *r, struct box *b);
 void rig_kill_box(struct rig *r, struct box *b, struct msg_gone *ret);
 void box_close(struct box *b);
@@ -105,6 +115,9 @@ struct host {
 	size_t processes, mounts, groups, namespaces;
 };
 struct host host_look(const struct rig *r);
+/* Nothing of a sandbox is on the host any more: waited for, since namespaces of dead processes go a little later. */
+void host_is_clean(const struct rig *r);
+void proof_is_zero(const struct proof *p);
 size_t process_fds(pid_t pid);
 bool process_lives(pid_t pid);
 void pause_ms(unsigned ms);

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stands in for demilune-agent: PID 1, static. Takes one line, does one thing, answers one line "number errno".
- * Commands act as the user of the sandbox in a child, unless they are about PID 1 itself.
+ * Commands act as the user of the sandbox in a child, unless they are about PID 1 itself or begin with "root-".
  */
 #include "lib/base/attr.h"
 #include "lib/base/num.h"
 #include "proto_gen.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -182,6 +185,107 @@ stat_it(const char *path)
 	return (struct answer){(long long)st.st_uid * 100000 + (st.st_mode & 07777), 0};
 }
 
+/* ---- the network ---- */
+
+/* As a socket address; its length, 0 when it is none. */
+static socklen_t
+address_of(const char *text, uint64_t port, struct sockaddr_storage *ret)
+{
+	struct sockaddr_in6 *six = (struct sockaddr_in6 *)ret;
+	struct sockaddr_in *four = (struct sockaddr_in *)ret;
+
+	*ret = (struct sockaddr_storage){0};
+	if (inet_pton(AF_INET, text, &four->sin_addr) == 1) {
+		four->sin_family = AF_INET;
+		four->sin_port = htons((uint16_t)port);
+		return sizeof(*four);
+	}
+	if (inet_pton(AF_INET6, text, &six->sin6_addr) != 1)
+		return 0;
+	six->sin6_family = AF_INET6;
+	six->sin6_port = htons((uint16_t)port);
+	six->sin6_scope_id = six->sin6_addr.s6_addr[0] == 0xff;
+	return sizeof(*six);
+}
+
+/* A stream or datagrams to there: 1 when what answers says this address, within a second. */
+static struct answer
+reach(const char *to, uint64_t port, int type)
+{
+	const struct timeval second = {.tv_sec = 1};
+	struct sockaddr_storage at;
+	socklen_t len = address_of(to, port, &at);
+	int fd = socket(at.ss_family, type | SOCK_CLOEXEC, 0);
+	char said[128] = "";
+	ssize_t n;
+
+	if (len == 0 || fd < 0 ||
+		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &second, sizeof(second)) < 0)
+		return (struct answer){-4, errno};
+	if (connect(fd, (struct sockaddr *)&at, len) < 0 ||
+		(type == SOCK_DGRAM && send(fd, "?", 1, 0) < 0))
+		return (struct answer){0, errno};
+	n = recv(fd, said, sizeof(said) - 1, 0);
+	if (n < 0)
+		return (struct answer){0, errno};
+	(void)close(fd);
+	return (struct answer){strcmp(said, to) == 0, 0};
+}
+
+static struct answer
+bind_it(const char *to, uint64_t port)
+{
+	struct sockaddr_storage at;
+	socklen_t len = address_of(to, port, &at);
+	int fd = socket(at.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
+	struct answer a = {0};
+
+	if (len == 0 || fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 ||
+		setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)) < 0)
+		return (struct answer){-4, errno};
+	if (bind(fd, (struct sockaddr *)&at, len) < 0 || listen(fd, 1) < 0)
+		a.code = errno;
+	(void)close(fd);
+	return a;
+}
+
+/* Adds (n 0) the route to 10.0.0.0/8 or takes away (n 1) that to the pool; the kernel's answer. */
+static struct answer
+route(uint64_t n)
+{
+	struct {
+		struct nlmsghdr head;
+		struct rtmsg route;
+		struct rtattr to_is;
+		uint8_t to[4];
+		struct rtattr lo_is;
+		uint32_t lo;
+	} q = {.head = {.nlmsg_len = sizeof(q),
+		       .nlmsg_type = n == 0 ? RTM_NEWROUTE : RTM_DELROUTE,
+		       .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | (n == 0 ? NLM_F_CREATE : 0)},
+		.route = {.rtm_family = AF_INET,
+			.rtm_dst_len = n == 0 ? 8 : 15,
+			.rtm_table = RT_TABLE_LOCAL,
+			.rtm_protocol = RTPROT_STATIC,
+			.rtm_scope = RT_SCOPE_HOST,
+			.rtm_type = RTN_LOCAL},
+		.to_is = {RTA_LENGTH(4), RTA_DST},
+		.to = {n == 0 ? 10 : 198, n == 0 ? 0 : 18},
+		.lo_is = {RTA_LENGTH(4), RTA_OIF},
+		.lo = 1};
+	struct {
+		struct nlmsghdr head;
+		struct nlmsgerr error;
+		uint8_t more[256];
+	} answer = {0};
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+
+	if (fd < 0 || send(fd, &q, sizeof(q), 0) < 0 || recv(fd, &answer, sizeof(answer), 0) < 0)
+		return (struct answer){-4, errno};
+	(void)close(fd);
+	return (struct answer){0, -answer.error.error};
+}
+
 static struct answer
 do_it(const char *what, const char *path, uint64_t n)
 {
@@ -201,6 +305,14 @@ do_it(const char *what, const char *path, uint64_t n)
 		return open_it(path, n);
 	if (strcmp(what, "stat") == 0)
 		return stat_it(path);
+	if (strcmp(what, "connect") == 0)
+		return reach(path, n, SOCK_STREAM);
+	if (strcmp(what, "ask") == 0)
+		return reach(path, n, SOCK_DGRAM);
+	if (strcmp(what, "bind") == 0)
+		return bind_it(path, n);
+	if (strcmp(what, "route") == 0)
+		return route(n);
 	if (strcmp(what, "pid") == 0)
 		return (struct answer){getpid(), 0};
 	return (struct answer){0, ENOSYS};
@@ -260,8 +372,12 @@ main(void)
 			(void)memory(number);
 		if (strcmp(what, "no-death-signal") == 0)
 			deaf = prctl(PR_SET_PDEATHSIG, 0) == 0;
-		a = strcmp(what, "pid") == 0 ? do_it(what, path, number)
-					     : as_user(what, path, number);
+		if (strcmp(what, "pid") == 0)
+			a = do_it(what, path, number);
+		else if (strncmp(what, "root-", 5) == 0)
+			a = do_it(what + 5, path, number);
+		else
+			a = as_user(what, path, number);
 		m = snprintf(text, sizeof(text), "%lld %d\n", a.n, a.code);
 		if (write(FD_AGENT_CHANNEL, text, (size_t)m) != m)
 			return 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stands in for demilune-broker: says what it was given on every edge to the engine that it gets, and passes what the dialer says on.
- * With a secret named `slow` it takes a second to end.
+ * On the edge to a gateway it says the policy. With a secret named `slow` it takes a second to end.
  */
 #include "lib/base/attr.h"
 #include "lib/ipc/datagram.h"
@@ -77,6 +77,19 @@ on_begin(struct ipc_msg *m)
 	note("trust", faccessat(FD_BROKER_TRUST, "approvers", R_OK, 0) == 0 ? "some" : "none", "");
 }
 
+/* Its edge is used for these words, and closed. */
+static void
+on_gateway(const struct ipc_msg *m)
+{
+	char content[128] = "", said[256];
+	int n;
+
+	if (pread(m->fds[1], content, sizeof(content) - 1, 0) < 0)
+		_exit(3);
+	n = snprintf(said, sizeof(said), "broker policy=%s", content);
+	(void)send(m->fds[0], said, (size_t)n, MSG_NOSIGNAL); /* it may be gone */
+}
+
 static void
 edge_new(int *edge, struct ipc_msg *m)
 {
@@ -106,6 +119,8 @@ on_supervisor(void)
 		on_mirror(&m);
 	else if (m.type == MSG_BROKER_BEGIN)
 		on_begin(&m);
+	else if (m.type == MSG_BROKER_GATEWAY)
+		on_gateway(&m);
 	else
 		edge_new(m.type == MSG_BROKER_ENGINE ? &engine : &dialer, &m);
 	if (m.type == MSG_BROKER_BEGIN || m.type == MSG_BROKER_ENGINE)

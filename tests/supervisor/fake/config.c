@@ -2,8 +2,11 @@
 /*
  * Stands in for demilune-config: the "configuration file" is the packed body of CONFIG_SETTINGS, or one of the words
  * that make it misbehave. With the argument `operations` the file `text` of the directory is what stands in the catalogue, or such a word.
+ * With `policies` it is one policy a line, "NAME FLAGS PORT,PORT ROOTS,ROOTS", which is its document too: flags of b (brokered), 6, c
+ * (capture) and -.
  */
 #include "lib/base/fd.h"
+#include "lib/base/sha256.h"
 #include "lib/ipc/datagram.h"
 
 #include <fcntl.h>
@@ -89,6 +92,78 @@ operations(struct msg_config_end *end)
 		say_fds(MSG_CONFIG_CATALOGUE, buf_view(&body), fds, 2);
 }
 
+static struct msg_config_policy
+policy_of(struct view line)
+{
+	struct msg_config_policy m = {0};
+	char text[256], flags[8] = "", ports[128] = "", roots[128] = "", *save = NULL;
+	size_t n = 0;
+
+	(void)snprintf(text, sizeof(text), "%.*s", VIEW_ARGS(line));
+	(void)sscanf(text, "%63s %7s %127s %127s", m.name, flags, ports, roots);
+	sha256_of(line, m.policy);
+	m.brokered = strchr(flags, 'b') != NULL;
+	m.ipv6 = strchr(flags, '6') != NULL;
+	m.capture = strchr(flags, 'c') != NULL;
+	for (char *p = strtok_r(ports, ",", &save); p != NULL; p = strtok_r(NULL, ",", &save))
+		m.ports[n++] = (uint16_t)strtoul(p, NULL, 10);
+	n = 0;
+	for (char *p = strtok_r(roots, ",", &save); p != NULL; p = strtok_r(NULL, ",", &save))
+		(void)snprintf(m.roots[n++], sizeof(m.roots[0]), "%s", p);
+	return m;
+}
+
+static void
+policy_say(struct view line, bool plain, int input)
+{
+	const struct msg_config_policy m = policy_of(line);
+	auto_buf struct buf body;
+	const int fd = plain ? input : memory_file(line);
+
+	buf_init(&body, IPC_MAX);
+	msg_config_policy_put(&body, &m);
+	say_fds(MSG_CONFIG_POLICY, buf_view(&body), &fd, 1);
+}
+
+static void
+policies(struct msg_config_end *end)
+{
+	static uint8_t text[16384];
+	int fd = openat(FD_CONFIG_INPUT, "text", O_RDONLY | O_CLOEXEC);
+	struct msg_config_policies m = {0};
+	auto_buf struct buf body;
+	struct err err;
+	size_t n = 0;
+
+	if (fd >= 0 && fd_read_upto(fd, text, sizeof(text), &n, &err) < 0)
+		_exit(1);
+	struct view v = view_of(text, n);
+	const bool few = view_starts(v, "few"), plain = view_starts(v, "plain");
+
+	if (view_starts(v, "faults")) {
+		fault(3, 7, "the first fault");
+		end->faults = 1;
+		return;
+	}
+	if (view_starts(v, "die"))
+		_exit(1);
+	for (size_t i = 0; i < n; i++)
+		m.policies += text[i] == '\n';
+	m.policies += few;
+	const int all = memory_file(v);
+
+	buf_init(&body, IPC_MAX);
+	msg_config_policies_put(&body, &m);
+	say_fds(MSG_CONFIG_POLICIES, buf_view(&body), &all, 1);
+	for (size_t from = 0, i = 0; i < n; i++)
+		if (text[i] == '\n') {
+			policy_say(view_of(text + from, i - from), plain, fd);
+			from = i + 1;
+		}
+	if (view_starts(v, "more"))
+		policy_say(view_str("other - 1"), plain, fd);
+}
+
 static void
 settings(struct msg_config_end *end)
 {
@@ -117,6 +192,8 @@ main(int argc, char **argv)
 
 	if (argc == 2 && strcmp(argv[1], "operations") == 0)
 		operations(&end);
+	else if (argc == 2 && strcmp(argv[1], "policies") == 0)
+		policies(&end);
 	else
 		settings(&end);
 	buf_init(&body, IPC_MAX);

@@ -14,8 +14,8 @@
 int
 main(void)
 {
-	const int fds[] = {
-		FD_ENGINE_SUPERVISOR, FD_ENGINE_API, FD_ENGINE_BROKER, FD_ENGINE_CATALOGUE};
+	const int fds[] = {FD_ENGINE_SUPERVISOR, FD_ENGINE_API, FD_ENGINE_BROKER,
+		FD_ENGINE_CATALOGUE, FD_ENGINE_POLICIES};
 	struct sockaddr_un at = {.sun_family = AF_UNIX};
 	int sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	char byte;
@@ -23,12 +23,10 @@ main(void)
 	(void)snprintf(at.sun_path, sizeof(at.sun_path), "/proc/self/fd/%d/engine/test.sock",
 		FD_ENGINE_STATE);
 	if (connect(sock, (struct sockaddr *)&at, sizeof(at)) < 0 ||
-		pass_send(sock, 'e', fds, 4) < 0)
+		pass_send(sock, 'e', fds, ARRAY_LEN(fds)) < 0)
 		return 1;
-	(void)close(FD_ENGINE_SUPERVISOR); /* the test has them now */
-	(void)close(FD_ENGINE_API);
-	(void)close(FD_ENGINE_BROKER);
-	(void)close(FD_ENGINE_CATALOGUE);
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+		(void)close(fds[i]); /* the test has them now */
 	(void)!read(sock, &byte, 1);
 	return 3;
 }

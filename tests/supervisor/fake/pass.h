@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-enum { PASS_MAX = 4 };
+enum { PASS_MAX = 5 };
 
 static inline int
 pass_send(int sock, char what, const int *fds, size_t n)
