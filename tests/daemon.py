@@ -249,6 +249,7 @@ class Daemon:
             "listen.tcp": f"127.0.0.1:{self.port}" if tcp else "none",
             **{f"uids.{room}": own for room, own in self.uids.items()},
             "uids.sandbox_base": 2_200_000_000 + self.number * 10_000_000, "uids.sandbox_slots": 150,
+            "uids.gateway_base": 2_209_900_000 + self.number * 10_000_000,
             "limits.sandboxes": 140, "tenant.sandboxes": 130, "tenant.creates_per_minute": 100_000,
             **(settings or {})}
         (self.home / "demilune.yaml").write_text(yaml(lines))
