@@ -169,6 +169,8 @@ on_again(struct ev_loop *loop, ev_timer *w, int events)
 
 	(void)events;
 	ev_timer_stop(loop, w);
+	if (l->g->reserve < 0)
+		l->g->reserve = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
 	ev_io_start(loop, &l->readable); /* at the cap it stops by itself */
 }
 

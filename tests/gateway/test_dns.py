@@ -279,7 +279,7 @@ def test_L2_of_too_many_connections_the_oldest_goes(gateway: Gateway) -> None:
 
 
 def test_who_does_not_read_answers_is_not_read(gateway: Gateway) -> None:
-    """Its connection ends; nobody else waits, and the gateway's memory does not grow with what it asks."""
+    """It waits, nobody else does, and the gateway's memory does not grow with what it asks. When it reads, nothing is lost."""
     def resident() -> int:
         with open(f"/proc/{gateway.process.pid}/statm") as f:
             return int(f.read().split()[1]) * 4096
@@ -287,14 +287,17 @@ def test_who_does_not_read_answers_is_not_read(gateway: Gateway) -> None:
     before = resident()
     with tcp() as s:
         s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        message = tcp_frame(question("docs.example"))
+        sent = 0
         s.settimeout(0.5)
-        messages = tcp_frame(question("docs.example")) * 1000
-        with pytest.raises((TimeoutError, OSError)):
-            for _ in range(1000):
-                s.sendall(messages)
-                assert ask("docs.example")[0] == NOERROR
+        with pytest.raises(TimeoutError):
+            while True:
+                sent += s.send(message * 1000)
+        assert ask("docs.example")[0] == NOERROR
         assert resident() - before < 4 << 20
-    assert ask("docs.example")[0] == NOERROR
+        s.settimeout(5)
+        for _ in range(sent // len(message)):
+            assert addresses(tcp_answer(s)) == 1
 
 
 def test_L7_at_the_end_of_the_budget_no_name_more() -> None:
@@ -343,21 +346,23 @@ def test_programs_resolve_with_their_library(gateway: Gateway) -> None:
         assert time.monotonic() - begin < 1, "a name that does not exist is waited for"
 
 
-def test_how_long_an_answer_takes(gateway: Gateway) -> None:
-    """Issue: fake DNS at most 100 us p50; here with the socket and the two wake-ups of the question, of which the gateway is a part."""
+def test_an_answer_takes_at_most_100_us_at_the_median(gateway: Gateway) -> None:
+    """With both wake-ups and this program's own part. The best of three rounds: others run on this machine too."""
+    medians = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         s.connect(("127.0.0.1", 53))
         message = question("docs.example")
-        times = []
-        for _ in range(3000):
-            begin = time.perf_counter_ns()
-            s.send(message)
-            s.recv(512)
-            times.append(time.perf_counter_ns() - begin)
-    times.sort()
-    print(f"p50 {times[1500] / 1000:.0f} us, p99 {times[2970] / 1000:.0f} us")
-    # The floor is another process answering at all; a loaded machine doubles that.
-    assert times[300] < 150_000
+        for _ in range(3):
+            times = []
+            for _ in range(1000):
+                begin = time.perf_counter_ns()
+                s.send(message)
+                s.recv(512)
+                times.append(time.perf_counter_ns() - begin)
+            times.sort()
+            medians.append(times[500])
+    print(f"p50 {min(medians) / 1000:.0f} us")
+    assert min(medians) <= 100_000
 
 
 def test_before_the_engine_lent_a_name_the_question_waits() -> None:
