@@ -59,11 +59,18 @@ def tcp_frame(message: bytes) -> bytes:
     return struct.pack(">H", len(message)) + message
 
 
+def exactly(s: socket.socket, n: int) -> bytes:
+    got = b""
+    while len(got) < n:
+        data = s.recv(n - len(got))
+        if not data:
+            raise EOFError
+        got += data
+    return got
+
+
 def tcp_answer(s: socket.socket) -> bytes:
-    head = s.recv(2, socket.MSG_WAITALL)
-    if len(head) < 2:
-        raise EOFError
-    return s.recv(struct.unpack(">H", head)[0], socket.MSG_WAITALL)
+    return exactly(s, struct.unpack(">H", exactly(s, 2))[0])
 
 
 def tcp() -> socket.socket:
@@ -230,7 +237,6 @@ def test_J1_who_asks_a_name_s_address_is_not_answered(gateway: Gateway) -> None:
     with pytest.raises(ConnectionResetError), socket.create_connection((address, 53), 5) as s:
         s.sendall(tcp_frame(question("docs.example")))
         tcp_answer(s)
-        raise ConnectionResetError if s.recv(1) == b"" else AssertionError
 
 
 def test_J6_silence_and_drops_of_bytes_end_a_connection(gateway: Gateway) -> None:
