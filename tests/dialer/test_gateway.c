@@ -655,6 +655,7 @@ K1_new_names_of_a_pattern_come_at_a_rate(void **state)
 		(void)snprintf(name, sizeof(name), "secret-%u.wild.test", i);
 		assert_int_equal(reach_at(gate, RULE_WILD, name, PORT).reason, DIAL_NO_NAME);
 	}
+	(void)poll(NULL, 0, 100); /* the second question of the last one comes, too */
 	before = world.asked->n;
 	for (unsigned i = 16; i < 64; i++) {
 		struct said s;
@@ -719,6 +720,20 @@ descriptors(void)
 	return n - 2;
 }
 
+/* A connection that was handed over is closed a moment after it was told. */
+static size_t
+settled(void)
+{
+	size_t now = descriptors(), last = 0;
+
+	while (now != last) {
+		(void)poll(NULL, 0, 30);
+		last = now;
+		now = descriptors();
+	}
+	return now;
+}
+
 /* As many sandboxes as fill the half of the whole: one more still has its share, and the broker its own. */
 static void
 L2_many_that_take_all_they_can(void **state)
@@ -766,7 +781,7 @@ a_gateway_that_does_not_read(void **state)
 
 	(void)state;
 	reached_by(other, 0, "public.test", "93.184.216.34");
-	before = descriptors();
+	before = settled();
 	for (int i = 0; i < 20; i++) {
 		struct pollfd p = {.fd = gate, .events = POLLOUT};
 
@@ -828,7 +843,7 @@ its_end_is_the_end_of_its_dials(void **state)
 
 	(void)state;
 	reached("public.test", "93.184.216.34");
-	before = descriptors();
+	before = settled();
 	for (int i = 0; i < 8; i++)
 		(void)ask(gate, rule_of("silent.test"), "silent.test", PORT, 20000);
 	for (int i = 0; i < 200 && descriptors() < before + 16; i++)
@@ -885,7 +900,7 @@ two_hundred_sandboxes_come_and_go(void **state)
 
 	(void)state;
 	reached("public.test", "93.184.216.34");
-	before = descriptors();
+	before = settled();
 	for (int round = 0; round < 2; round++) {
 		for (size_t i = 0; i < ARRAY_LEN(edge); i++)
 			edge[i] = gateway_new(usual);
