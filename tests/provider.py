@@ -11,6 +11,7 @@ It prints `port N` when it serves. In DIR:
                   out and followed; without one it behaves
     effects       one JSON line for each effect that really happened: this is what tests count
     requests      one line for each request that came, `METHOD PATH`
+    headers       one JSON line for each GET: its header fields as they came
 
 Effects are POSTs (refunds, messages, notes). A repeated Idempotency-Key with the same body is answered as before and does nothing.
 """
@@ -27,6 +28,7 @@ import ssl
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -82,6 +84,10 @@ class World:
         with self.lock, (self.directory / "requests").open("a") as file:
             file.write(text + "\n")
 
+    def note_headers(self, items: Iterable[tuple[str, str]]) -> None:
+        with self.lock, (self.directory / "headers").open("a") as file:
+            file.write(json.dumps(list(items)) + "\n")
+
     @staticmethod
     def answer(effect: Json) -> Json:
         body = dict(effect["body"])
@@ -126,6 +132,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         url = urlsplit(self.path)
         self.world.note(f"GET {self.path}")
+        self.world.note_headers(self.headers.items())
         if url.path == "/v1/executions":
             self.lookup(parse_qs(url.query).get("key", [""])[0])
             return
@@ -140,6 +147,19 @@ class Handler(BaseHTTPRequestHandler):
             return
         elif what == "drop":
             self.drop()
+            return
+        elif what == "redirect":
+            token = self.headers.get("Authorization", "").removeprefix("Bearer ")
+            self.reply(int(number), {"status": "moved"}, {"Location": f"/v1/orders/777?was={token}"})
+            return
+        elif what == "huge":
+            self.huge()
+            return
+        elif what == "failed":  # a status with a body that is no JSON
+            self.reply(int(number), b"<html>")
+            return
+        elif what == "wide":  # fields of many bytes
+            self.reply(200, {"status": "x" * 1024, "customer": "y" * 1024, "tenant": "z" * 60000})
             return
         order = self.world.order(url.path.rsplit("/", 1)[-1])
         if order is None:

@@ -568,8 +568,8 @@ play_dial_now(struct play *p)
 	p->nheld = 0;
 }
 
-static void
-record_sent(const struct ipc_msg *m)
+void
+play_record(const struct ipc_msg *m)
 {
 	buf_add_view(&sent, m->body);
 	assert_int_equal(buf_check(&sent), 0);
@@ -587,12 +587,13 @@ dialer_turn(struct play *p)
 		(void)close(take_fd(&p->dialer));
 		return;
 	}
-	record_sent(&in);
+	play_record(&in);
 	assert_int_equal(in.type, MSG_DIAL);
 	assert_int_equal(msg_dial_get(in.body, &m, &err), 0);
 	assert_string_equal(m.host, "provider.test");
 	assert_int_equal(m.port, p->port);
 	p->dialled++;
+	p->dial = m;
 	if (p->dials == DIALER_CONNECTS) {
 		dial_answer(p, in.tag);
 	} else if (p->dials == DIALER_REFUSES) {
@@ -641,7 +642,7 @@ want(struct play *p, const char *what)
 	if (ipc_read(p->engine, EDGE_ENGINE_BROKER, ROOM_BROKER, p->room, IPC_MAX, &p->in, &err) <
 		0)
 		fail_msg("%s does not come: %s", what, err.text);
-	record_sent(&p->in);
+	play_record(&p->in);
 }
 
 void

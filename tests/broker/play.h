@@ -41,7 +41,8 @@ struct play {
 	enum dialer dials;
 	uint64_t held[64];
 	size_t nheld;
-	unsigned dialled; /* how often it was asked */
+	unsigned dialled;     /* how often it was asked */
+	struct msg_dial dial; /* the last time */
 	struct catalogue catalogue;
 	struct buf edit_from, edit_to; /* one replacement in the catalogue's documents */
 	struct person person[PEOPLE];
@@ -176,5 +177,7 @@ unsigned provider_requests(struct play *p, const char *start); /* that begin so 
 /* A file of the play, all of it. */
 void play_read(struct play *p, int dir, const char *name, struct buf *out);
 void play_write(int dir, const char *name, const char *text);
+/* One more message that the broker sent: for play_leaked. */
+void play_record(const struct ipc_msg *m);
 /* Is the text in any file that the broker wrote, or in anything that it ever sent or logged. */
 bool play_leaked(struct play *p, const char *text);
