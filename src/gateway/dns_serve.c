@@ -309,6 +309,7 @@ asker_flush(struct asker *a)
 			return false;
 		}
 		buf_drop(&a->out, (size_t)n);
+		ev_timer_again(a->g->loop, &a->late);
 	}
 	if (a->out.n == 0)
 		ev_io_stop(a->g->loop, &a->writable);
@@ -349,7 +350,7 @@ asker_answer(struct asker *a)
 		a->out.p[begin] = (uint8_t)((a->out.n - begin - LENGTH) >> 8);
 		a->out.p[begin + 1] = (uint8_t)(a->out.n - begin - LENGTH);
 		at += LENGTH + n;
-		ev_timer_again(a->g->loop, &a->late); /* only a whole question is a sign of life */
+		ev_timer_again(a->g->loop, &a->late); /* part of a question is no sign of life */
 	}
 	memmove(a->in, a->in + at, a->n - at);
 	a->n -= at;
