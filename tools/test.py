@@ -140,6 +140,7 @@ SUITES: dict[str, Callable[[Context], Result]] = {
     # The same under AddressSanitizer and UndefinedBehaviorSanitizer, without jails, which they cannot live with.
     "sanitized": programs("unit", "root", "engine", "broker", build="build-asan", without="supervisor"),
     "api": pytest("tests/api"),
+    "gateway": pytest("tests/gateway", 900),
     "template": tap(["/usr/bin/python3", "tests/template/test_template.py", "{build}/src/template/demilune-template",
                      "{state}"]),
     "escape": pytest("tests/escape"),
