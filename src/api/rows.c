@@ -164,7 +164,6 @@ facts_out(struct json_out *o, const struct facts *f)
 	key_u64(o, "mounts_without_nodev", f->mounts_without_nodev);
 	key_u64(o, "routes", f->routes);
 	key_u64(o, "captured", f->captured);
-	key_u64(o, "captured", f->captured);
 	key_u64(o, "interfaces", f->interfaces);
 	key_u64(o, "cgroup_version", f->cgroup_version);
 	key_u64(o, "socket_bytes", f->socket_bytes);
