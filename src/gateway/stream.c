@@ -31,7 +31,7 @@ struct stream {
 	void *owner;
 	ev_io in, out;
 	ev_timer
-		turn; /* fed, never started: an event that no socket tells; while lingering it is the deadline */
+		turn; /* an event of the next turn that no socket tells; while lingering it is the deadline */
 	struct raw raw;
 	struct buf again; /* unread bytes of inside TLS */
 	SSL *ssl;         /* owned; NULL: plain */
@@ -62,6 +62,16 @@ watch(struct stream *s, ev_io *w, bool on)
 		ev_io_stop(s->loop, w);
 }
 
+/* From the next turn of the loop on, so that others have theirs even when the owner leaves its bytes where they are. */
+static void
+wake(struct stream *s)
+{
+	if (ev_is_active(&s->turn))
+		return;
+	ev_timer_set(&s->turn, 0, 0);
+	ev_timer_start(s->loop, &s->turn);
+}
+
 /* Bytes for the owner that no socket will tell of. */
 static bool
 has_bytes(const struct stream *s)
@@ -80,7 +90,7 @@ update(struct stream *s)
 	watch(s, &s->out,
 		s->state != STREAM_FAILED && (s->raw.unsent.n != 0 || (open && s->want_write)));
 	if ((read && has_bytes(s)) || (s->state == STREAM_FAILED && !s->told && s->events != NULL))
-		ev_feed_event(s->loop, &s->turn, EV_CUSTOM);
+		wake(s);
 }
 
 /* Returns the code. The owner hears of it from the loop. */
@@ -202,7 +212,7 @@ begin_shaking(struct stream *s)
 {
 	s->state = STREAM_SHAKING;
 	update(s);
-	ev_feed_event(s->loop, &s->turn, EV_CUSTOM);
+	wake(s);
 }
 
 int
@@ -394,7 +404,6 @@ release(struct stream *s, bool reset)
 	watch(s, &s->in, false);
 	watch(s, &s->out, false);
 	ev_timer_stop(s->loop, &s->turn);
-	ev_clear_pending(s->loop, &s->turn);
 	SSL_free(s->ssl);
 	s->ssl = NULL;
 	raw_done(&s->raw, reset);
@@ -418,7 +427,7 @@ stream_close(struct stream *s, bool abort)
 	}
 	s->lingering = true;
 	lingering++;
-	ev_clear_pending(s->loop, &s->turn);
+	ev_timer_stop(s->loop, &s->turn);
 	ev_timer_set(&s->turn, (double)LIMIT_LINGER_MS / 1e3, 0);
 	ev_timer_start(s->loop, &s->turn);
 	s->state = STREAM_OPEN;
