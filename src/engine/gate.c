@@ -15,7 +15,7 @@
 
 #include <errno.h>
 
-enum { TRUST_MAX = 4096 };
+enum { TRUST_MAX = 4096, TURNS_MAX = 64 /* more than a socket holds */ };
 
 int
 gate_new(struct sandbox *s, const struct policy *p, struct err *err)
@@ -163,7 +163,7 @@ static void
 lose(struct gate *g, const char *why, bool shown)
 {
 	struct sandbox *s = g->sandbox;
-	bool ending = s->state == SANDBOX_STATE_STOPPING;
+	bool ending = s->state == SANDBOX_STATE_STOPPING || g->ending;
 
 	ipc_peer_close(take_ptr(g->peer));
 	if (ending)
@@ -194,6 +194,20 @@ gate_break(struct gate *g, const char *why)
 		return;
 	g->broke = true;
 	lose(g, why, true);
+}
+
+void
+gate_drain(struct gate *g)
+{
+	uint64_t before = UINT64_MAX;
+
+	g->ending = true;
+	for (int i = 0; i < TURNS_MAX && g->peer != NULL && g->heard != before; i++) {
+		before = g->heard;
+		ipc_peer_pause(g->peer, false);
+		ev_invoke(g->peer->loop, &g->peer->readable, EV_READ);
+	}
+	said_flush(g->sandbox->engine);
 }
 
 void

@@ -35,8 +35,10 @@ struct gate {
 	const struct policy *policy; /* borrowed for ever */
 	struct ipc_peer *peer;       /* owned; NULL: no edge yet, or lost */
 	bool told;                   /* GATEWAY_EDGE came */
-	bool broke; /* it broke the protocol, or ended by itself: what it had on loan is used */
-	bool full;  /* not read until it may be recorded again */
+	bool broke;     /* it broke the protocol, or ended by itself: what it had on loan is used */
+	bool full;      /* not read until it may be recorded again */
+	bool ending;    /* its last words are read */
+	uint64_t heard; /* messages */
 	struct buf certificate, keystore;
 	bool system_roots;
 	struct tokens verdicts, others, flows;
@@ -70,6 +72,12 @@ bool tokens_take(struct tokens *t, uint64_t burst, uint64_t per_s, uint64_t now_
 
 /* It is not what a gateway may be: lost, and its sandbox ended. Only from the loop. */
 void gate_break(struct gate *g, const char *why);
+
+/*
+ * Its sandbox is gone, and it with it: what it had said before is read, and written. The supervisor tells the end of a sandbox after that of its
+ * gateway, but on another socket.
+ */
+void gate_drain(struct gate *g);
 
 /* Those that were paused, from the clock. */
 void gate_tick(struct gate *g, uint64_t now_ms);

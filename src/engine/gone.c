@@ -8,7 +8,6 @@
 #include "engine/life.h"
 #include "engine/limits.h"
 #include "engine/loan.h"
-#include "engine/said.h"
 #include "engine/stopping.h"
 #include "engine/task.h"
 #include "engine/verdict.h"
@@ -259,7 +258,7 @@ sandbox_ended(struct sandbox *s, const struct msg_gone *m, bool proof_known)
 	struct err err;
 
 	if (s->gate != NULL)
-		said_flush(e); /* its last words */
+		gate_drain(s->gate);
 	s->reason = reason_of_end(s, gone.reason);
 	s->proof = gone.proof;
 	s->usage = gone.usage;

@@ -217,6 +217,7 @@ on_verdict(struct gate *g, struct ipc_msg *in, const struct msg_verdict *m, stru
 	struct said *d;
 	size_t at = 0;
 
+	g->heard++;
 	if (verdict_check(g->policy, m, err) < 0)
 		return err->code;
 	d = said_new(g, SAID_VERDICT, in->tag,
@@ -248,6 +249,7 @@ on_verdict(struct gate *g, struct ipc_msg *in, const struct msg_verdict *m, stru
 static int
 other(struct gate *g, struct err *err)
 {
+	g->heard++;
 	if (!tokens_take(&g->others, LIMIT_GATE_BURST, LIMIT_GATE_PER_S, clock_mono_ms()))
 		return err_set(err, -EPROTO, "more at once than a gateway has to say");
 	if (g->sandbox->engine->said_n >= LIMIT_SAID_KEPT)

@@ -2,6 +2,7 @@
 /* Steps of gateways; see gates.h. */
 #include "gates.h"
 
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -186,6 +187,9 @@ boxed_end(struct gates *g, struct boxed *b, enum sandbox_reason reason)
 			break;
 		}
 	}
+	/* When its gateway was seen to end first, that was an end to be asked for. */
+	if (poll(&(struct pollfd){.fd = p->supervisor, .events = POLLIN}, 1, 0) == 1)
+		play_want(p, p->supervisor, MSG_KILL);
 	(void)close(b->relay);
 }
 
