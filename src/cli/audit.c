@@ -7,6 +7,7 @@
 #include "cli/answer.h"
 #include "cli/export.h"
 #include "cli/lines.h"
+#include "cli/policy.h"
 #include "cli/request.h"
 #include "cli/safe.h"
 #include "cli/table.h"
@@ -104,6 +105,28 @@ action_text(const json_t *data, struct buf *ret)
 	}
 }
 
+/* What left the sandbox, or did not: where to, and which rule says so. */
+static void
+egress_text(const json_t *data, struct buf *ret)
+{
+	struct view name = answer_text(data, "name"), method = answer_text(data, "method");
+	int64_t rule = answer_int(data, "rule", 0);
+
+	if (method.n != 0)
+		buf_addf(ret, "%.*s ", VIEW_ARGS(method));
+	if (name.n != 0)
+		egress_add_where(ret, data);
+	buf_add_view(ret, answer_text(data, "path"));
+	for (size_t i = 0; i < json_array_size(answer_at(data, "query")); i++)
+		buf_addf(ret, "%s%.*s=", i == 0 ? "?" : "&",
+			VIEW_ARGS(answer_text(json_array_get(answer_at(data, "query"), i), "")));
+	if (rule > 0)
+		buf_addf(ret, ", rule %" PRId64, rule);
+	if (answer_int(data, "count", 0) > 0)
+		buf_addf(ret, "%s%" PRId64 " times", ret->n == 0 ? "" : ", ",
+			answer_int(data, "count", 0));
+}
+
 static int
 what_text(struct report *r, const json_t *record, struct buf *ret)
 {
@@ -122,6 +145,8 @@ what_text(struct report *r, const json_t *record, struct buf *ret)
 		const json_t *text = json_object_getn(r->texts, (const char *)name.p, name.n);
 
 		buf_add_view(ret, json_is_string(text) ? field_view(text) : buf_view(&name));
+	} else if (view_starts(event, "egress.")) {
+		egress_text(data, ret);
 	} else if (of_an_action(event)) {
 		action_text(data, ret);
 	} else if (answer_at(data, "labels") != NULL) {
@@ -156,6 +181,14 @@ end_text(const json_t *record, struct buf *ret)
 	struct view event = answer_text(record, "event"), reason = answer_text(data, "reason");
 	int64_t code = answer_int(data, "code", 0);
 
+	if (view_starts(event, "egress.")) {
+		bool allowed = view_is(answer_text(data, "verdict"), "allowed");
+
+		buf_add_view(ret, answer_text(data, "verdict"));
+		if (reason.n != 0 && !view_is(reason, "none"))
+			buf_addf(ret, ": %.*s", VIEW_ARGS(reason));
+		return allowed || reason.n == 0 ? TONE_PLAIN : TONE_BAD;
+	}
 	if (view_is(reason, "exited")) {
 		buf_addf(ret, "exit %" PRId64, code);
 		return code == 0 ? TONE_GOOD : TONE_BAD;
@@ -181,13 +214,15 @@ end_text(const json_t *record, struct buf *ret)
 		       : TONE_PLAIN;
 }
 
-/* Bytes that a job gave, or took where it is a write; -1: it is about none. */
+/* Bytes that a job gave, or took where it is a write, or that went out and in; -1: it is about none. */
 static int64_t
 bytes_moved(const json_t *data)
 {
 	struct view kind = answer_text(data, "kind");
-	int64_t out = answer_int(data, "stdout_seen", -1);
+	int64_t out = answer_int(data, "stdout_seen", -1), in = answer_int(data, "bytes_in", -1);
 
+	if (in >= 0)
+		return in + answer_int(data, "bytes_out", 0);
 	if (out < 0)
 		return answer_int(data, "size_bytes", -1);
 	if (view_is(kind, "file_write") || view_is(kind, "tree_up"))

@@ -24,16 +24,6 @@ net_get(struct cli *cli, const char *task, json_t **ret, struct err *err)
 }
 
 static void
-add_where(struct buf *b, const json_t *row)
-{
-	struct view name = answer_text(row, "name");
-	bool six = view_has(name, ':');
-
-	buf_addf(b, "%.*s %s%.*s%s:%" PRId64, VIEW_ARGS(answer_text(row, "scheme")), six ? "[" : "",
-		VIEW_ARGS(name), six ? "]" : "", answer_int(row, "port", 0));
-}
-
-static void
 add_rule(struct buf *b, const json_t *row)
 {
 	int64_t rule = answer_int(row, "rule", 0);
@@ -54,7 +44,7 @@ cells(struct table *t, const json_t *row)
 
 	buf_init(&where, KEY_BYTES);
 	buf_init(&rule, 32);
-	add_where(&where, row);
+	egress_add_where(&where, row);
 	add_rule(&rule, row);
 	answer_time(row, "last_at", last);
 	table_tone(t, allowed ? TONE_GOOD : TONE_BAD, verdict);
@@ -165,7 +155,7 @@ print_line(const json_t *row)
 	buf_init(&where, KEY_BYTES);
 	buf_init(&rule, 32);
 	buf_init(&safe, KEY_BYTES * 8);
-	add_where(&where, row);
+	egress_add_where(&where, row);
 	add_rule(&rule, row);
 	answer_time(row, "last_at", last);
 	safe_add(&safe, answer_text(row, "verdict"), 0);

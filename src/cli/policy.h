@@ -37,6 +37,9 @@ int policy_of_name(
 int policy_of_task(
 	struct cli *cli, const char *task, struct policy_held *ret, struct err *err) MUST_CHECK;
 
+/* "https docs.example:443" of a verdict; "dns docs.example"; "[2001:db8::1]:22" when nobody knows what was to be spoken. */
+void egress_add_where(struct buf *b, const json_t *verdict);
+
 enum { POLICY_LINE_BYTES = 65536 };
 
 /* "https://docs.example/help/", "*.docs.example:873" */

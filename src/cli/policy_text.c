@@ -2,6 +2,7 @@
 /* Rules and budgets as people write them; see policy.h. */
 #include "cli/policy.h"
 
+#include "cli/answer.h"
 #include "cli/units.h"
 #include "lib/egress/weak.h"
 
@@ -141,6 +142,19 @@ policy_add_rest(struct buf *ret, const struct rule *r)
 	if (r->roots.n > 0)
 		add_list(&b, "roots of", &r->roots, 1);
 	buf_add_view(ret, buf_view(&b));
+}
+
+void
+egress_add_where(struct buf *b, const json_t *verdict)
+{
+	struct view name = answer_text(verdict, "name"), scheme = answer_text(verdict, "scheme");
+	bool six = view_has(name, ':');
+
+	if (!view_is(scheme, "none"))
+		buf_addf(b, "%.*s ", VIEW_ARGS(scheme));
+	buf_addf(b, "%s%.*s%s", six ? "[" : "", VIEW_ARGS(name), six ? "]" : "");
+	if (!view_is(scheme, "dns"))
+		buf_addf(b, ":%" PRId64, answer_int(verdict, "port", 0));
 }
 
 bool

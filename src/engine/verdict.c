@@ -22,7 +22,7 @@ static void
 put_rule(struct canon_writer *w, const struct said *d)
 {
 	if (d->rule != EGRESS_NO_RULE)
-		put_u64(w, "rule", d->rule);
+		put_u64(w, "rule", d->rule + UINT64_C(1)); /* as people count them */
 }
 
 /* ---- verdicts ---- */

@@ -250,7 +250,7 @@ test_a_verdict_is_on_record(void **state)
 		"\"method\":\"GET\",\"name\":\"docs.example\",\"path\":\"/help/a%2Fb/"
 		"c\",\"policy\":"));
 	assert_true(play_record(p, "egress.verdict",
-		"\"port\":443,\"query\":[\"lang\"],\"reason\":\"none\",\"rule\":0,\"scheme\":"
+		"\"port\":443,\"query\":[\"lang\"],\"reason\":\"none\",\"rule\":1,\"scheme\":"
 		"\"https\",\"verdict\":\"allowed\""));
 	assert_true(play_record(p, "egress.verdict", "\"kind\":\"sandbox\""));
 	/* The same again is one row, and flows are added to it. */
