@@ -4,6 +4,16 @@
 
 #include <errno.h>
 
+/* A label of another script among the first n bytes. Whether it is a real one is not known here: only a rule that has it whole takes it. */
+static bool
+has_a_label(struct view name, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if ((i == 0 || name.p[i - 1] == '.') && view_starts(view_skip(name, i), "xn--"))
+			return true;
+	return false;
+}
+
 /* Whether `name` is labels and host, with a dot between; *ret_one: exactly one label. */
 static bool
 below(struct view name, struct view host, bool *ret_one)
@@ -24,7 +34,7 @@ rule_hosts(const struct rule *r, struct view name)
 	if (r->labels == LABELS_NONE)
 		return view_eq(name, r->host);
 	return below(name, r->host, &one) && host_name_ok(name) &&
-	       (one || r->labels == LABELS_MANY);
+	       !has_a_label(name, name.n - r->host.n) && (one || r->labels == LABELS_MANY);
 }
 
 bool

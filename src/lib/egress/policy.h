@@ -36,7 +36,7 @@ enum {
 
 #define POLICY_BODY_MAX (INT64_C(1) << 40)
 
-/* Of a name pattern: "docs.example", "*.docs.example" (one label more), "**.docs.example" (one or more). */
+/* Of a name pattern: "docs.example", "*.docs.example" (one label more), "**.docs.example" (one or more); labels that begin with "xn--" are taken by no wildcard. */
 enum rule_labels { LABELS_NONE, LABELS_ONE, LABELS_MANY };
 
 struct rule {

@@ -405,6 +405,81 @@ a_document_has_an_end(void **state)
 	assert_non_null(strstr(told.text, "1:1: the policy as a whole: "));
 }
 
+/* ---- what people read ---- */
+
+#define PAGE "../../../docs/man/demilune-policy.5.scd"
+
+static void
+the_manual_names_each_key(void **state)
+{
+	static const char *const keys[] = {
+#define SECTION(id, what, where)
+#define KEY(section, id, name, kind, need, prose) name,
+#include "config/policy_keys.def"
+#undef SECTION
+#undef KEY
+	};
+	const char *page = file_text(PAGE);
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		char escaped[64] = "*";
+		size_t n = 1;
+
+		for (const char *c = keys[i]; *c != '\0'; c++) {
+			if (*c == '_')
+				escaped[n++] = '\\';
+			escaped[n++] = *c;
+		}
+		escaped[n] = '*';
+		if (strstr(page, escaped) == NULL)
+			fail_msg("demilune-policy(5) does not name %s", escaped);
+	}
+}
+
+/* Literal blocks that begin with "# ...NAME.yaml" are one directory; together they use every key. */
+static void
+the_examples_of_the_manual_compile(void **state)
+{
+	static const char *const words[] = {
+#define SECTION(id, what, where)
+#define KEY(section, id, name, kind, need, prose) name ":",
+#include "config/policy_keys.def"
+#undef SECTION
+#undef KEY
+	};
+	auto_policies_compiled struct policies_compiled c;
+	struct operations_file files[POLICIES_MAX];
+	char names[POLICIES_MAX][64];
+	bool used[ARRAY_LEN(words)] = {false};
+	const char *at = file_text(PAGE);
+	size_t n = 0;
+
+	(void)state;
+	while ((at = strstr(at, "\n```\n# ")) != NULL) {
+		const char *begin = at + 5, *line = strchr(begin, '\n'),
+			   *end = strstr(begin, "\n```\n"), *name = line;
+
+		assert_non_null(end);
+		while (name[-1] != ' ' && name[-1] != '/')
+			name--;
+		(void)snprintf(names[n], sizeof(names[n]), "%.*s", (int)(line - name), name);
+		files[n] = (struct operations_file){
+			names[n], view_of(begin, (size_t)(end - begin) + 1)};
+		for (size_t i = 0; i < ARRAY_LEN(words); i++)
+			used[i] = used[i] || memmem(begin, files[n].text.n, words[i],
+						     strlen(words[i])) != NULL;
+		n++;
+		at = end + 5;
+	}
+	assert_true(n >= 6);
+	if (compile_files(files, n, &c) != 0)
+		fail_msg("%s", told.text);
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		if (!used[i])
+			fail_msg("no example has %s", words[i]);
+}
+
 int
 main(void)
 {
@@ -419,6 +494,8 @@ main(void)
 		cmocka_unit_test(not_a_policy),
 		cmocka_unit_test(lists_have_an_end),
 		cmocka_unit_test(a_document_has_an_end),
+		cmocka_unit_test(the_manual_names_each_key),
+		cmocka_unit_test(the_examples_of_the_manual_compile),
 	};
 
 	return cmocka_run_group_tests_name("policies", tests, NULL, NULL);
