@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which connections of a program are anybody's: the address that it dialled is that of a name it asked for, or the proxy's. All others hear a
-reset, are recorded, and nobody is asked for anything. Ids are those of research: egress, section 2."""
+"""Which connections of a program are anybody's: the address that it dialled is that of a name it asked for, or the proxy's. All others
+hear a reset, are recorded, and nobody is asked for anything. Ids are those of research: egress, section 2."""
 
 import errno
 import socket
