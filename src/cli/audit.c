@@ -121,7 +121,7 @@ egress_text(const json_t *data, struct buf *ret)
 		buf_addf(ret, "%s%.*s=", i == 0 ? "?" : "&",
 			VIEW_ARGS(answer_text(json_array_get(answer_at(data, "query"), i), "")));
 	if (rule > 0)
-		buf_addf(ret, ", rule %" PRId64, rule);
+		buf_addf(ret, "%srule %" PRId64, ret->n == 0 ? "" : ", ", rule);
 	if (answer_int(data, "count", 0) > 0)
 		buf_addf(ret, "%s%" PRId64 " times", ret->n == 0 ? "" : ", ",
 			answer_int(data, "count", 0));

@@ -396,18 +396,20 @@ print(const struct replay *r, struct err *err)
 		(void)puts(
 			"no request that this policy decided is on record; --policy NAME asks for "
 			"those of another");
-	(void)printf("%" PRIu64 " different requests in %" PRIu64 " rows: %" PRIu64
-		     " would be decided as they were, %" PRIu64 " would be allowed that were "
-		     "refused, %" PRIu64 " refused that were allowed\n",
-		(uint64_t)json_object_size(r->requests), r->rows, r->count[OUTCOME_SAME], r->opened,
+	(void)printf("different requests: %zu, in rows: %" PRIu64 "\n"
+		     "  decided as they were: %" PRIu64 "\n"
+		     "  allowed that were refused: %" PRIu64 "\n"
+		     "  refused that were allowed: %" PRIu64 "\n",
+		json_object_size(r->requests), r->rows, r->count[OUTCOME_SAME], r->opened,
 		r->closed);
 	if (r->count[OUTCOME_NO_POLICY] > 0)
-		(void)printf("%" PRIu64 " were refused for what no rule decides: the form of the "
-			     "request, an address, a certificate, a budget\n",
+		(void)printf(
+			"  refused for what no rule decides (the form of the request, an address, "
+			"a certificate, a budget): %" PRIu64 "\n",
 			r->count[OUTCOME_NO_POLICY]);
 	if (r->count[OUTCOME_UNKNOWN] > 0)
-		(void)printf("%" PRIu64 " cannot be replayed: their method, path or size is not "
-			     "on record\n",
+		(void)printf("  not to be replayed, since method, path or size is not on record: "
+			     "%" PRIu64 "\n",
 			r->count[OUTCOME_UNKNOWN]);
 	return bad;
 }

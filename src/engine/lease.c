@@ -89,7 +89,7 @@ put_lease(struct canon_writer *w, const void *arg)
 	put_digest(w, "digest", d->digest);
 	put_str(w, "lease", id);
 	put_digest(w, "policy", d->gate->policy->digest);
-	put_u64(w, "rule", d->rule);
+	put_u64(w, "rule", d->rule + UINT64_C(1)); /* as people count them */
 }
 
 static int

@@ -170,8 +170,8 @@ def test_replay_of_what_stays_is_silent_about_it(replay: Replay) -> None:
                         recorded(7, scheme="passthrough", name="pinned.example", method="", path=""),
                         recorded(8, verdict="refused", reason="cred-scope"), recorded(9, verdict="aborted", reason="resp-limit"))
     assert done["changes"] == [] and (done["requests"], done["same"]) == (9, 9)
-    assert said == ("9 different requests in 9 rows: 9 would be decided as they were, 0 would be allowed that were refused, "
-                    "0 refused that were allowed\n")
+    assert said == ("different requests: 9, in rows: 9\n  decided as they were: 9\n  allowed that were refused: 0\n"
+                    "  refused that were allowed: 0\n")
 
 
 def test_replay_tells_what_would_be_closed_and_what_opened(replay: Replay) -> None:
@@ -188,13 +188,14 @@ def test_replay_tells_what_would_be_closed_and_what_opened(replay: Replay) -> No
     assert table[0] == ["COUNT", "LAST", "WAS", "WOULD BE", "REQUEST"]
     assert table[1] == ["5", "2026-11-29 16:13:02", "allowed", "refused: path", "GET https://docs.example.com:443/help/x"]
     assert table[2][2:4] == ["refused: path", "allowed by rule 1"]
-    assert "3 different requests in 4 rows: 0 would be decided as they were, 1 would be allowed that were refused, 2 refused" in said
+    assert said.endswith("different requests: 3, in rows: 4\n  decided as they were: 0\n  allowed that were refused: 1\n"
+                         "  refused that were allowed: 2\n")
 
 
 @pytest.mark.parametrize("reason", ["framing", "name-mismatch", "no-sni", "ech", "host-syntax", "raw-address", "client-rejected-ca"])
 def test_what_no_rule_decided_no_rule_changes(replay: Replay, reason: str) -> None:
     said, done = replay(recorded(1, verdict="refused", reason=reason), text="egress: []\n")
-    assert done["no_policy_decides"] == 1 and "1 were refused for what no rule decides" in said
+    assert done["no_policy_decides"] == 1 and re.search(r"refused for what no rule decides .*: 1$", said, re.M)
 
 
 @pytest.mark.parametrize("reason", ["dns-private", "dns-mixed", "tls-verify", "quota", "contained", "broker"])
@@ -206,7 +207,7 @@ def test_what_a_rule_allowed_and_another_check_refused_stays_refused(replay: Rep
 def test_what_is_not_on_record_is_not_guessed(replay: Replay) -> None:
     said, done = replay(recorded(1, path="", method=""), recorded(2, verdict="refused", reason="body-limit"), recorded(3, method="BREW"),
                         recorded(4, verdict="refused", reason="no-rule", path="", method="", name="new.example"))
-    assert done["not_on_record"] == 3 and done["same"] == 1 and "3 cannot be replayed" in said
+    assert done["not_on_record"] == 3 and done["same"] == 1 and re.search(r"not to be replayed, .*: 3$", said, re.M)
     opened = rule('- fetch: {url: "https://new.example/a"}')
     unseen = recorded(4, verdict="refused", reason="no-rule", path="", method="", name="new.example")
     assert replay(unseen, text=opened)[1]["not_on_record"] == 1
