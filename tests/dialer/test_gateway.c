@@ -4,7 +4,7 @@
  * what it likes. What is refused must show in three places: the answer, the questions, the listeners. Names are those of research: egress,
  * sections B, C and K.
  */
-#include "world.h"
+#include "gate.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/id.h"
@@ -21,279 +21,6 @@
 #include <sys/socket.h>
 
 #include <cmocka.h>
-
-static const uint16_t told[] = {80, 443, PORT, FULL_PORT, SECOND_PORT, NOBODY_PORT, 0};
-static uint8_t room[65536];
-static uint64_t tag;
-
-/* ---- policies and gateways ---- */
-
-#define BUDGETS                                                                     \
-	"\"budgets\":{\"brokered\":200,\"bytes_in\":1000000,\"bytes_out\":1000000," \
-	"\"connections\":1000,"                                                     \
-	"\"handshakes\":1000,\"names\":100,\"requests\":1000}"
-
-struct document {
-	struct buf text; /* owned; open until document_end */
-	unsigned rules;
-};
-
-static void
-document_begin(struct document *d)
-{
-	*d = (struct document){0};
-	buf_init(&d->text, 65536);
-	buf_add_str(&d->text, "{" BUDGETS ",\"name\":\"test\",\"rules\":[");
-}
-
-/* Returns its index. */
-static uint16_t
-document_rule(struct document *d, const char *rule)
-{
-	buf_add_str(&d->text, d->rules == 0 ? "" : ",");
-	buf_add_str(&d->text, rule);
-	return (uint16_t)d->rules++;
-}
-
-static uint16_t
-document_host(struct document *d, const char *host, uint16_t port)
-{
-	buf_addf(&d->text, "%s{\"host\":\"%s\",\"kind\":\"tcp\",\"port\":%u}",
-		d->rules == 0 ? "" : ",", host, port);
-	return (uint16_t)d->rules++;
-}
-
-static const char *
-document_end(struct document *d)
-{
-	buf_add_str(&d->text, "],\"v\":1}");
-	buf_add_byte(&d->text, 0);
-	assert_int_equal(buf_check(&d->text), 0);
-	return (const char *)d->text.p;
-}
-
-static void
-digest_of(const char *document, uint8_t ret[static SHA256_BYTES])
-{
-	static const char domain[] = "demilune-egress-v1";
-	auto_buf struct buf b;
-
-	buf_init(&b, 1 << 20);
-	buf_add(&b, domain, sizeof(domain));
-	buf_add_str(&b, document);
-	sha256_of(buf_view(&b), ret);
-}
-
-static int
-gateway_with(const char *document, int seals, const uint8_t digest[static SHA256_BYTES])
-{
-	struct msg_dialer_gateway m = {0};
-	int mine, fds[2];
-
-	id_new(&m.sandbox);
-	memcpy(m.policy, digest, SHA256_BYTES);
-	pair(&mine, &fds[0]);
-	fds[1] = sealed(document, seals);
-	SAY(world.supervisor, 0, DIALER_GATEWAY, dialer_gateway, fds, 2, m);
-	(void)close(fds[0]);
-	(void)close(fds[1]);
-	return mine;
-}
-
-static int
-gateway_new(const char *document)
-{
-	uint8_t digest[SHA256_BYTES];
-
-	digest_of(document, digest);
-	return gateway_with(document, SEALS, digest);
-}
-
-/* The usual policy; its rules by name. */
-static const char *const hosts[] = {"public.test", "private.test", "metadata.test", "loopback.test",
-	"own.test", "mixed.test", "mixed6.test", "nat64.test", "to-private.test", "to-public.test",
-	"loop.test", "other.test", "rebind.test", "truncated.test", "truncated-twice.test",
-	"tcp-cut.test", "cut-short.test", "garbage.test", "too-many.test", "huge.test", "most.test",
-	"nx.test", "nodata.test", "servfail.test", "refused.test", "silent.test", "spoofed.test",
-	"localhost", "v6.test", "10.0.0.7", "93.184.216.99", "isatap.test", "own6.test",
-	"pool.test", "azure.test"};
-enum {
-	RULE_WILD = ARRAY_LEN(hosts), /* *.wild.test */
-	RULE_DEEP,                    /* **.deep.test */
-	RULE_EXACT,                   /* exact.test is 10.0.0.5 */
-	RULE_BROKERED,                /* brokered.test */
-	RULE_BROKERED_EXACT,          /* brokered-exact.test is 10.0.0.6 */
-	RULE_FULL,                    /* full.test is 127.0.0.1 */
-	RULE_SECOND,                  /* two.test, another port */
-	RULES
-};
-static char usual[16384];
-static uint8_t usual_digest[SHA256_BYTES];
-static int gate; /* of a sandbox with the usual policy */
-
-#define BROKERED_OF(host, address)                                                       \
-	"{" address "\"credential\":{\"header\":\"Authorization\",\"prefix\":\"Bearer "  \
-	"\",\"secret\":\"carrier\"},\"fields\":[\"status\"],\"host\":\"" host            \
-	"\",\"kind\":\"brokered\",\"methods\":[\"GET\"],\"path\":\"/**\",\"port\":4433," \
-	"\"response_max\":1000}"
-
-static void
-usual_make(void)
-{
-	struct document d;
-
-	document_begin(&d);
-	for (size_t i = 0; i < ARRAY_LEN(hosts); i++)
-		assert_int_equal(document_host(&d, hosts[i], PORT), i);
-	(void)document_rule(
-		&d, "{\"host\":\"wild.test\",\"kind\":\"tcp\",\"labels\":\"one\",\"port\":4433}");
-	(void)document_rule(
-		&d, "{\"host\":\"deep.test\",\"kind\":\"tcp\",\"labels\":\"many\",\"port\":4433}");
-	(void)document_rule(&d,
-		"{\"address\":\"10.0.0.5\",\"host\":\"exact.test\",\"kind\":\"tcp\","
-		"\"port\":4433}");
-	(void)document_rule(&d, BROKERED_OF("brokered.test", ""));
-	(void)document_rule(&d, BROKERED_OF("brokered-exact.test", "\"address\":\"10.0.0.6\","));
-	(void)document_rule(&d,
-		"{\"address\":\"127.0.0.1\",\"host\":\"full.test\",\"kind\":\"tcp\","
-		"\"port\":4434}");
-	assert_int_equal(document_host(&d, "two.test", SECOND_PORT), RULE_SECOND);
-	(void)snprintf(usual, sizeof(usual), "%s", document_end(&d));
-	buf_done(&d.text);
-	digest_of(usual, usual_digest);
-}
-
-static uint16_t
-rule_of(const char *host)
-{
-	for (size_t i = 0; i < ARRAY_LEN(hosts); i++)
-		if (strcmp(hosts[i], host) == 0)
-			return (uint16_t)i;
-	fail_msg("%s", host);
-	return 0;
-}
-
-static int
-setup(void **state)
-{
-	(void)state;
-	if (usual[0] == '\0')
-		usual_make();
-	world.asked->n = 0;
-	(void)connections(world.listener);
-	(void)connections(world.second);
-	dialer_start("{\"origins\":[{\"host\":\"public.test\",\"port\":4433}]}", told,
-		"127.0.0.1:5300", "");
-	gate = gateway_new(usual);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	if (gate >= 0)
-		(void)close(take_fd(&gate));
-	dialer_end();
-	return 0;
-}
-
-/* ---- one request ---- */
-
-static uint64_t
-ask(int edge, unsigned rule, const char *host, uint16_t port, uint32_t timeout_ms)
-{
-	struct msg_reach m = {.rule = (uint16_t)rule, .port = port, .timeout_ms = timeout_ms};
-
-	(void)snprintf(m.host, sizeof(m.host), "%s", host);
-	SAY(edge, ++tag, REACH, reach, NULL, 0, m);
-	return tag;
-}
-
-struct said {
-	enum dial reason;
-	int fd;
-	uint64_t tag;
-	char text[224]; /* the address, or why not */
-};
-
-static struct said
-hear(int edge, int timeout_ms)
-{
-	struct pollfd p = {.fd = edge, .events = POLLIN};
-	struct said s = {.reason = DIAL_CONNECTED, .fd = -1};
-	struct msg_reach_failed failed;
-	struct msg_reached reached;
-	struct ipc_msg in;
-	struct err err = {0};
-
-	assert_int_equal(poll(&p, 1, timeout_ms), 1);
-	if (ipc_read(edge, EDGE_GATEWAY_DIALER, ROOM_DIALER, room, sizeof(room), &in, &err) < 0)
-		fail_msg("%s", err.text);
-	s.tag = in.tag;
-	if (in.type == MSG_REACHED) {
-		assert_int_equal(msg_reached_get(in.body, &reached, &err), 0);
-		(void)snprintf(s.text, sizeof(s.text), "%s", reached.address);
-		s.fd = ipc_msg_take(&in, 0);
-	} else {
-		assert_int_equal(msg_reach_failed_get(in.body, &failed, &err), 0);
-		s.reason = failed.reason;
-		(void)snprintf(s.text, sizeof(s.text), "%s", failed.text);
-	}
-	return s;
-}
-
-static struct said
-reach_at(int edge, unsigned rule, const char *host, uint16_t port)
-{
-	uint64_t of = ask(edge, rule, host, port, 10000);
-	struct said s = hear(edge, 12000);
-
-	assert_int_equal(s.tag, of);
-	return s;
-}
-
-static void
-refused(const char *host, enum dial reason, const char *about)
-{
-	struct said s = reach_at(gate, rule_of(host), host, PORT);
-
-	if (s.reason != reason || strstr(s.text, about) == NULL)
-		fail_msg("%s: %d %s", host, (int)s.reason, s.text);
-	assert_int_equal(s.fd, -1);
-	assert_int_equal(connections(world.listener), 0);
-}
-
-static void
-reached_by(int edge, unsigned rule, const char *host, const char *address)
-{
-	struct said s = reach_at(edge, rule, host, PORT);
-
-	if (s.reason != DIAL_CONNECTED || strcmp(s.text, address) != 0)
-		fail_msg("%s: %d %s", host, (int)s.reason, s.text);
-	assert_int_equal(connections(world.listener), 1);
-	(void)close(s.fd);
-}
-
-static void
-reached(const char *host, const char *address)
-{
-	reached_by(gate, rule_of(host), host, address);
-}
-
-/* Refused before any packet. */
-static void
-not_listed(int edge, unsigned rule, const char *host, uint16_t port)
-{
-	int before = world.asked->n;
-	struct said s = reach_at(edge, rule, host, port);
-
-	if (s.reason != DIAL_NOT_LISTED)
-		fail_msg("%u %s %u: %d %s", rule, host, port, (int)s.reason, s.text);
-	assert_int_equal(s.fd, -1);
-	assert_int_equal(world.asked->n, before);
-	assert_int_equal(connections(world.listener), 0);
-}
 
 /* ---- addresses: B ---- */
 
@@ -572,34 +299,6 @@ another_sandboxs_names(void **state)
 
 /* ---- the broker ---- */
 
-static struct said
-broker_dials(const uint8_t *policy, unsigned rule, const char *host)
-{
-	struct msg_dial m = {.port = PORT, .timeout_ms = 5000, .rule = (uint16_t)rule};
-	struct pollfd p = {.fd = world.broker, .events = POLLIN};
-	struct said s = {.reason = DIAL_CONNECTED, .fd = -1};
-	struct msg_dial_failed failed;
-	struct ipc_msg in;
-	struct err err = {0};
-
-	(void)snprintf(m.host, sizeof(m.host), "%s", host);
-	if (policy != NULL)
-		memcpy(m.policy, policy, SHA256_BYTES);
-	SAY(world.broker, ++tag, DIAL, dial, NULL, 0, m);
-	assert_int_equal(poll(&p, 1, 6000), 1);
-	assert_int_equal(ipc_read(world.broker, EDGE_BROKER_DIALER, ROOM_DIALER, room, sizeof(room),
-				 &in, &err),
-		0);
-	assert_int_equal(in.tag, tag);
-	if (in.type == MSG_DIALED) {
-		s.fd = ipc_msg_take(&in, 0);
-	} else {
-		assert_int_equal(msg_dial_failed_get(in.body, &failed, &err), 0);
-		s.reason = failed.reason;
-	}
-	return s;
-}
-
 static void
 broker_refused(const uint8_t *policy, unsigned rule, const char *host)
 {
@@ -702,36 +401,6 @@ L2_a_thousand_at_once(void **state)
 	assert_int_equal(late, REACH_LIVE_MAX);
 	reached("public.test", "93.184.216.34");
 	(void)close(other);
-}
-
-static size_t
-descriptors(void)
-{
-	char path[64];
-	size_t n = 0;
-	DIR *d;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/fd", world.dialer);
-	d = opendir(path);
-	assert_non_null(d);
-	while (readdir(d) != NULL)
-		n++;
-	(void)closedir(d);
-	return n - 2;
-}
-
-/* A connection that was handed over is closed a moment after it was told. */
-static size_t
-settled(void)
-{
-	size_t now = descriptors(), last = 0;
-
-	while (now != last) {
-		(void)poll(NULL, 0, 30);
-		last = now;
-		now = descriptors();
-	}
-	return now;
 }
 
 /* As many sandboxes as fill the half of the whole: one more still has its share, and the broker its own. */
@@ -917,7 +586,7 @@ two_hundred_sandboxes_come_and_go(void **state)
 int
 main(int argc, char **argv)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, gate_setup, gate_teardown)
 	const struct CMUnitTest tests[] = {TEST(B1_literal_addresses),
 		TEST(B18_to_B23_answers_that_no_registry_knows), TEST(every_vector),
 		TEST(C1_addresses_that_are_not_public), TEST(C2_C3_mixed_answers),
