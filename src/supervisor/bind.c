@@ -148,8 +148,6 @@ bind_listening(struct sandbox *sb, const struct spawn_report *report, struct err
 {
 	int r;
 
-	if (sb->policy == NULL || sb->plumbed)
-		return err_set(err, -EPROTO, "sockets came that nobody asked for");
 	r = listeners_tell(sb, report, err);
 	if (r == 0)
 		r = roots_tell(sb, err);

@@ -371,27 +371,28 @@ fail(int sock, const struct err *err)
 	_exit(1);
 }
 
-/*
- * The supervisor passes the sockets on to the gateway. Of this process they are gone before anything of a guest is touched; no sandbox
- * owns, or can reach, what they were made with.
- */
+/* Nothing of a guest was touched yet, and no sandbox owns, or can reach, what they were made with. */
 static int
-plumb(const struct plumbing *p, struct err *err)
+plumb(const struct plumbing *p, struct spawn_report *ret, struct err *err)
 {
-	struct spawn_report r = {.step = SPAWN_LISTENING};
+	int r = p->wanted ? plumbing_routes(p, err) : 0;
+
+	if (r == 0)
+		r = plumbing_sockets(p, ret->sockets, err);
+	if (r == 0)
+		ret->nsockets = plumbing_count(p);
+	return r;
+}
+
+/* With the sockets, which the supervisor passes on; told late, so that their new owner does not run instead of us. */
+static int
+mounted_report(struct spawn_report *r, struct err *err)
+{
 	int code;
 
-	if (!p->wanted)
-		return 0;
-	code = plumbing_routes(p, err);
-	if (code == 0)
-		code = plumbing_sockets(p, r.sockets, err);
-	if (code < 0)
-		return code;
-	r.nsockets = plumbing_count(p);
-	r.mono_us = clock_mono_us();
-	code = spawn_report_send(AT_SOCK, &r, err);
-	spawn_report_done(&r);
+	r->mono_us = clock_mono_us();
+	code = spawn_report_send(AT_SOCK, r, err);
+	spawn_report_done(r);
 	return code;
 }
 
@@ -400,15 +401,16 @@ become_agent(const struct spawn_order *o, const int fds[SPAWN_FDS], int oom)
 {
 	static const char *const argv[] = {"agent", NULL};
 	static const char *const env[] = {NULL};
+	struct spawn_report mounted = {.step = SPAWN_MOUNTED};
 	struct err err = {0};
 
 	if (sethostname(o->hostname, strlen(o->hostname)) < 0) {
 		(void)err_errno(&err, "hostname");
 		fail(AT_SOCK, &err);
 	}
-	if (plumb(&o->plumbing, &err) < 0 || root_mount(o, fds, &err) < 0)
+	if (plumb(&o->plumbing, &mounted, &err) < 0 || root_mount(o, fds, &err) < 0 ||
+		mounted_report(&mounted, &err) < 0)
 		fail(AT_SOCK, &err);
-	report(AT_SOCK, SPAWN_MOUNTED, NULL);
 	if (limits_set(o, &err) < 0 || ids_enter(&err) < 0 ||
 		jail_caps_drop_to(AGENT_CAPS, &err) < 0 || follow_supervisor(&err) < 0)
 		fail(AT_SOCK, &err);

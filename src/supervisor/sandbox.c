@@ -211,12 +211,10 @@ on_report(struct sandbox *sb, const struct spawn_report *r)
 		sandbox_step(sb, PHASE_EVENT_READY);
 		order_try(sb);
 		return;
-	case SPAWN_LISTENING:
-		if (bind_listening(sb, r, &err) < 0)
-			give_up(sb, &err);
-		return;
 	case SPAWN_MOUNTED:
 		sb->timings.mounted_us = us;
+		if (sb->policy != NULL && bind_listening(sb, r, &err) < 0)
+			give_up(sb, &err);
 		return;
 	case SPAWN_STARTED:
 		sb->timings.started_us = us;

@@ -46,14 +46,13 @@ struct spawn_order {
 /* Descriptors that go with the order: root image (detached, shown through userns), tmpfs, channel. */
 enum { SPAWN_FD_ROOT, SPAWN_FD_VOLUME, SPAWN_FD_CHANNEL, SPAWN_FDS };
 
-/* LISTENING: with a gateway only, and with its sockets. */
-enum spawn_step { SPAWN_READY, SPAWN_LISTENING, SPAWN_MOUNTED, SPAWN_STARTED, SPAWN_FAILED };
+enum spawn_step { SPAWN_READY, SPAWN_MOUNTED, SPAWN_STARTED, SPAWN_FAILED };
 
 struct spawn_report {
 	enum spawn_step step;
 	uint64_t mono_us;
 	struct err err; /* of SPAWN_FAILED */
-	/* Of SPAWN_LISTENING, as plumbing_sockets() made them: owned by the reader. */
+	/* Of SPAWN_MOUNTED, as plumbing_sockets() made them: owned by the reader. */
 	int sockets[PLUMBING_SOCKETS_MAX];
 	size_t nsockets;
 };

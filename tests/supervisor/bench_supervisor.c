@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How long SPAWN to SPAWNED and KILL to GONE take, seen by the engine: bench_supervisor [ROUNDS [LIVE]]. LIVE sandboxes
- * stand meanwhile. With RIG_LIBEXEC set to a directory with the real programs it uses them.
+ * stand meanwhile. First on a host without policies, then on one with, where sandboxes without and with a policy take turns. With RIG_LIBEXEC
+ * set to a directory with the real programs it uses them.
  */
 #include "rig.h"
 
@@ -35,18 +36,72 @@ row(const char *what, uint64_t *us, size_t n)
 		(double)us[n * 99 / 100] / 1000, (double)us[n - 1] / 1000);
 }
 
+enum { STEPS = 5 };
+
+struct series {
+	const char *title;
+	uint64_t spawn[ROUNDS_MAX], gone[ROUNDS_MAX], steps[STEPS][ROUNDS_MAX];
+};
+
 static void
-bench(void **state)
+print(struct series *s)
 {
-	static uint64_t spawn[ROUNDS_MAX], gone[ROUNDS_MAX], steps[5][ROUNDS_MAX];
-	static struct box boxes[LIVE_MAX];
 	static const char *const names[] = {"  order sent", "  mounted", "  about to execute",
 		"  measured", "  teardown (its own clock)"};
+
+	(void)printf("%s: %llu rounds, %llu other sandboxes\n", s->title,
+		(unsigned long long)rounds, (unsigned long long)live);
+	row("SPAWN to SPAWNED", s->spawn, rounds);
+	for (size_t i = 0; i < STEPS - 1; i++)
+		row(names[i], s->steps[i], rounds);
+	row("KILL to GONE", s->gone, rounds);
+	row(names[STEPS - 1], s->steps[STEPS - 1], rounds);
+}
+
+static void
+calm(void)
+{
+	if (getenv("RIG_PAUSE") != NULL)
+		pause_ms(30);
+}
+
+static void
+one(struct rig *r, const char *policy, struct series *s, size_t i)
+{
+	struct msg_gone m;
+	struct box b;
+	uint64_t at = clock_mono_us();
+
+	if (policy == NULL)
+		rig_spawn(r, &b);
+	else
+		rig_spawn_policy(r, &b, policy);
+	s->spawn[i] = clock_mono_us() - at;
+	s->steps[0][i] = b.timings.cloned_us;
+	s->steps[1][i] = b.timings.mounted_us;
+	s->steps[2][i] = b.timings.started_us;
+	s->steps[3][i] = b.timings.measured_us;
+	calm();
+	at = clock_mono_us();
+	rig_kill_box(r, &b, &m);
+	s->gone[i] = clock_mono_us() - at;
+	s->steps[4][i] = m.proof.teardown_us;
+	calm();
+}
+
+static void
+host(const char *policy, struct series *without, struct series *with)
+{
+	static struct box boxes[LIVE_MAX];
 	static struct greeting greeting;
+	char line[64];
 	struct rig r;
 
-	(void)state;
 	rig_init(&r);
+	if (policy != NULL) {
+		(void)snprintf(line, sizeof(line), "%s\n", policy);
+		rig_policies(&r, line);
+	}
 	rig_start(&r);
 	rig_greeting(&r, &greeting);
 	rig_template(&r);
@@ -54,34 +109,27 @@ bench(void **state)
 		rig_spawn(&r, &boxes[i]);
 	pause_ms(200);
 	for (size_t i = 0; i < rounds; i++) {
-		struct msg_gone m;
-		struct box b;
-		uint64_t at = clock_mono_us();
-
-		rig_spawn(&r, &b);
-		spawn[i] = clock_mono_us() - at;
-		steps[0][i] = b.timings.cloned_us;
-		steps[1][i] = b.timings.mounted_us;
-		steps[2][i] = b.timings.started_us;
-		steps[3][i] = b.timings.measured_us;
-		if (getenv("RIG_PAUSE") != NULL)
-			pause_ms(30);
-		at = clock_mono_us();
-		rig_kill_box(&r, &b, &m);
-		gone[i] = clock_mono_us() - at;
-		steps[4][i] = m.proof.teardown_us;
-		if (getenv("RIG_PAUSE") != NULL)
-			pause_ms(30);
+		one(&r, NULL, without, i);
+		if (policy != NULL)
+			one(&r, policy, with, i);
 	}
-	(void)printf("%llu rounds, %llu other sandboxes\n", (unsigned long long)rounds,
-		(unsigned long long)live);
-	row("SPAWN to SPAWNED", spawn, rounds);
-	for (size_t i = 0; i < 4; i++)
-		row(names[i], steps[i], rounds);
-	row("KILL to GONE", gone, rounds);
-	row(names[4], steps[4], rounds);
 	assert_int_equal(rig_stop(&r), 0);
 	rig_done(&r);
+}
+
+static void
+bench(void **state)
+{
+	static struct series none = {.title = "no policies"},
+			     without = {.title = "none of the host's policies"},
+			     with = {.title = "with a policy"};
+
+	(void)state;
+	host(NULL, &none, NULL);
+	host("web - 80,443", &without, &with);
+	print(&none);
+	print(&without);
+	print(&with);
 }
 
 int
