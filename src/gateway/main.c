@@ -4,6 +4,7 @@
  * spare, confined before anything is read, and waits to become one sandbox's. Ends when the supervisor closes its edge.
  */
 #include "begin.h"
+#include "ca.h"
 #include "confine.h"
 #include "serve.h"
 
@@ -16,7 +17,7 @@
 #include <signal.h>
 #include <time.h>
 
-enum { EXIT_NO_START = 1 };
+enum { EXIT_NO_START = 1, WARM_BYTES = 8192 };
 
 /* What OpenSSL would look for outside is not looked for; what it makes once is made here. */
 static int
@@ -31,6 +32,26 @@ tls_start(struct err *err)
 	return 0;
 }
 
+/*
+ * What OpenSSL prepares at its first use takes longer than the use: it is done while nobody waits, with an authority of no policy that
+ * nobody gets.
+ */
+static int
+tls_warm(struct err *err)
+{
+	static const struct policy none;
+	auto_buf struct buf certificate, keystore;
+	struct ca *ca;
+
+	buf_init(&certificate, WARM_BYTES);
+	buf_init(&keystore, WARM_BYTES);
+	ca = ca_new(&none, &certificate, &keystore, err);
+	if (ca == NULL)
+		return err->code;
+	ca_free(ca);
+	return 0;
+}
+
 int
 main(void)
 {
@@ -40,7 +61,7 @@ main(void)
 	log_name("gateway");
 	(void)signal(SIGPIPE, SIG_IGN); /* a write to a closed socket is an error like others */
 	if (fd_close_from(FD_GATEWAY_SUPERVISOR + 1, &err) < 0 || tls_start(&err) < 0 ||
-		confine(&err) < 0 || gateway_init(&gateway, &err) < 0 ||
+		confine(&err) < 0 || tls_warm(&err) < 0 || gateway_init(&gateway, &err) < 0 ||
 		serve_supervisor(&gateway, FD_GATEWAY_SUPERVISOR, &err) < 0)
 		log_exit(EXIT_NO_START, "%s", err.text);
 	(void)ev_run(gateway.loop, 0);
