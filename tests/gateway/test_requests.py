@@ -115,10 +115,10 @@ PATHS = {
     "F1_dot_dot": ("/v1/../admin", "path", 400), "F1_dot": ("/v1/./x", "path", 400), "F1_encoded": ("/v1/%2e%2e/admin", "path", 400),
     "F1_half_encoded": ("/v1/.%2e/", "path", 400), "F2_encoded_slash": ("/v1/%2fadmin", "path", 400),
     "F2_encoded_slashes": ("/v1%2f..%2fadmin", "path", 400), "F2_encoded_backslash": ("/v1/%5cadmin", "path", 400),
-    "F2_backslash": ("/v1/\\admin", "url-syntax", 400), "F3_empty_first": ("//v1/x", "path", 400), "F3_empty": ("/v1//x", "path", 400),
+    "F2_backslash": ("/v1/\\admin", "path", 400), "F3_empty_first": ("//v1/x", "path", 400), "F3_empty": ("/v1//x", "path", 400),
     "F4_parameter_and_dots": ("/v1;x=1/../admin", "path", (400, 403)), "F4_parameter": ("/v1/a;b", "path", 403),
-    "F6_nul": ("/v1/%00", "path", 400), "F6_crlf": ("/v1/%0d%0a", "path", 400), "F6_raw_high": ("/v1/\xe4", "url-syntax", 400),
-    "F6_fragment": ("/v1/x#y", "url-syntax", 400), "F7_bad_escape": ("/v1/%zz", ("path", "url-syntax"), 400),
+    "F6_nul": ("/v1/%00", "path", 400), "F6_crlf": ("/v1/%0d%0a", "path", 400), "F6_raw_high": ("/v1/\xe4", "path", 400),
+    "F6_fragment": ("/v1/x#y", "path", 400), "F7_bad_escape": ("/v1/%zz", ("path", "url-syntax"), 400),
     "F7_u_escape": ("/v1/%u002e", ("path", "url-syntax"), 400), "F7_double": ("/v1/%252e%252e", "path", 400),
     "F8_prefix_without_slash": ("/v1", "path", 403), "F8_prefix_longer": ("/v1evil", "path", 403), "F13_overlong": ("/v1/%c0%ae", "path", 400),
     "D9_another_path": ("/v2/x", "path", 403), "A7_network_path": ("//evil.test/", "path", 400),
@@ -223,11 +223,10 @@ CHUNKS = {"E11_hex_prefix": b"0x3\r\nabc\r\n0\r\n\r\n", "E11_plus": b"+3\r\nabc\
 def test_a_body_that_breaks_never_ends_at_the_origin(world: World, how: str, case: str) -> None:
     """E11 to E17, K11: the head may have gone out before it; the end of the body never does, and the connection is reset."""
     origin = world.plain if how == "plain" else world.tls
-    n = len(origin.heard)
+    ends = b"".join(origin.heard).count(b"0\r\n\r\n")
     reason, status = ("body-limit", 413) if case.startswith("K11") else ("framing", 400)
     world.refused(world.connect(how), post(HOST[how], "Transfer-Encoding: chunked", body=CHUNKS[case]), reason, status, silent=False)
-    for text in origin.heard[max(0, n - 1):]:
-        assert not (b"Transfer-Encoding: chunked" in text and text.endswith(b"0\r\n\r\n")), text[-80:]
+    assert b"".join(origin.heard).count(b"0\r\n\r\n") == ends
 
 
 def test_E17_a_body_that_is_cut_off_is_aborted(world: World, how: str) -> None:
