@@ -148,7 +148,7 @@ class Gateway:
         self.document, self.to, self.keep, self.broker = document, to or {}, keep, broker
         self.lend = {**BUDGETS, **(lend or {})}
         self.over = True
-        self.slices = 0  # how much more is lent each time; 0: all at once
+        self.slices = 0  # so many requests more are lent each time; 0: all at once
         self.verdicts: list[Json] = []
         self.flows: list[Json] = []
         self.asks: list[Json] = []  # of budgets: what was used
@@ -249,7 +249,7 @@ class Gateway:
                 self._note(self.flows, m)
             elif name == "ALLOTMENT_ASK":
                 self._note(self.asks, m["used"])
-                total = {k: min(v, m["used"][k] + self.slices) for k, v in self.lend.items()} if self.slices else self.lend
+                total = {**self.lend, "requests": m["used"]["requests"] + self.slices} if self.slices else self.lend
                 say(s, "ALLOTMENT", tag, total=total, over=self.over)
             elif name == "LEASE_ASK":
                 self._note(self.leases, m)
