@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The certificate authority of one sandbox: P-256, made at the beginning, its key in this process only, 24 h (or the sandbox's life), constrained to
- * the names that intercepted rules of the policy can lead to. Leaves share one key; made for a name on demand, kept in an LRU of 1024.
+ * The certificate authority of one sandbox: P-256, made at the beginning, its key in this process only, as long as a sandbox can live (LIMIT_AUTHORITY_S),
+ * constrained to the names that intercepted rules of the policy can lead to. Leaves share one key; made for a name on demand (leaf.h). All
+ * authorities have the subject "CN=Demilune sandbox authority", whose hash for directories of certificates is b674e9d2.
  */
 #pragma once
 
@@ -12,7 +13,7 @@
 
 struct ca;
 
-/* NULL with the reason. ret_certificate: PEM; ret_keystore: the same as a Java key store (JKS, no password needed). */
+/* NULL with the reason. ret_certificate: PEM; ret_keystore: the same as a Java key store (JKS, no password needed). At most 24576 bytes each. */
 struct ca *ca_new(const struct policy *p, struct buf *ret_certificate, struct buf *ret_keystore,
 	struct err *err);
 void ca_free(struct ca *ca);
