@@ -174,9 +174,8 @@ take_by_pipe(struct way *w)
 	}
 	r = r < 0 ? -errno : 0;
 	pipe_drop(&w->pipe, true);
-	if (r == 0 || r == -EAGAIN)
-		return r;
-	/* Reading says what is wrong, if it is the socket. */
+	if (r != -EINVAL)
+		return r; /* an error of the socket is told once: asked again it would look like an end */
 	w->no_splice = true;
 	return -EOPNOTSUPP;
 }
@@ -283,8 +282,10 @@ pull(struct way *w)
 		r = take_by_copy(w);
 	if (r == -EAGAIN)
 		return;
-	if (r < 0)
-		return; /* the stream tells why */
+	if (r < 0) {
+		end(w->tunnel, TUNNEL_CUT, "the connection was cut off");
+		return;
+	}
 	w->ended = r == 0;
 	if (w->ended)
 		finish(w);
