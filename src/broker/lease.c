@@ -5,12 +5,12 @@
 #include <errno.h>
 
 static void
-drop_old(struct leases *l, uint64_t now_ms)
+drop_old(struct leases *l, uint64_t now_ms, bool spent_too)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < l->n; i++)
-		if (l->row[i].until_ms > now_ms)
+		if (l->row[i].until_ms > now_ms && !(spent_too && l->row[i].spent))
 			l->row[kept++] = l->row[i];
 	l->n = kept;
 }
@@ -29,13 +29,15 @@ leases_add(struct leases *l, const struct lease *lease, uint64_t now_ms, struct 
 {
 	size_t of_one = 0;
 
-	drop_old(l, now_ms);
+	drop_old(l, now_ms, false);
 	if (find(l, &lease->id) != NULL)
 		return err_set(err, -EEXIST, "this lease was given already");
 	for (size_t i = 0; i < l->n; i++)
-		of_one += id_eq(&l->row[i].sandbox, &lease->sandbox);
+		of_one += !l->row[i].spent && id_eq(&l->row[i].sandbox, &lease->sandbox);
 	if (of_one >= LEASES_OF_ONE)
 		return err_set(err, -E2BIG, "the sandbox has %d leases", LEASES_OF_ONE);
+	if (l->n == LEASES_MAX)
+		drop_old(l, now_ms, true);
 	if (l->n == LEASES_MAX)
 		return err_set(err, -ENOSPC, "the broker has as many leases as it keeps");
 	l->row[l->n++] = *lease;

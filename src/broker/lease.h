@@ -19,7 +19,7 @@ struct lease {
 	uint16_t rule;
 	uint8_t digest[SHA256_BYTES]; /* of the request */
 	uint64_t until_ms;            /* not at this time any more */
-	bool spent; /* it stays until then, so that it is not taken for a new one */
+	bool spent; /* it stays until then, or until its place is needed: it is not taken for a new one */
 };
 
 struct leases {
@@ -27,7 +27,7 @@ struct leases {
 	size_t n;
 };
 
-/* -EEXIST: one with this id is or was there. -ENOSPC, -E2BIG: too many, in all or of this sandbox. */
+/* -EEXIST: one with this id is or was there. -ENOSPC, -E2BIG: too many that are not spent, in all or of this sandbox. */
 int leases_add(
 	struct leases *l, const struct lease *lease, uint64_t now_ms, struct err *err) MUST_CHECK;
 

@@ -94,12 +94,31 @@ bounded(void **state)
 	assert_int_equal(leases_add(&all, &l, 200, &err), 0);
 }
 
+/* A sandbox that uses what it is given may have many, one after the other, and takes no place from others. */
+static void
+spent_ones_are_in_nobodys_way(void **state)
+{
+	uint8_t digest[SHA256_BYTES];
+	struct id sandbox;
+	struct lease l;
+
+	(void)state;
+	id_new(&sandbox);
+	for (int i = 0; i < 2 * LEASES_MAX; i++) {
+		l = lease_of(&sandbox, 0, 100);
+		assert_int_equal(leases_add(&all, &l, 10, &err), 0);
+		assert_int_equal(leases_spend(&all, &l.id, &sandbox, 0, 10, digest, &err), 0);
+		assert_int_not_equal(leases_spend(&all, &l.id, &sandbox, 0, 10, digest, &err), 0);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test_setup(each_is_good_once, setup),
 		cmocka_unit_test_setup(of_its_sandbox_rule_and_time, setup),
-		cmocka_unit_test_setup(bounded, setup)};
+		cmocka_unit_test_setup(bounded, setup),
+		cmocka_unit_test_setup(spent_ones_are_in_nobodys_way, setup)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
