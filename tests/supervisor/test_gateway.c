@@ -668,32 +668,64 @@ test_made_while_the_dialer_is_away(void **state)
 	down();
 }
 
-/* More sandboxes than a socket has room for: all get their edges, and nobody is started again for it. */
+/*
+ * A dialer that does not read for a while, and more edges than its socket has room for: all get theirs, it is not started again for it, and
+ * one that is new gets them all.
+ */
 static void
-test_many_edges_at_once(void **state)
+test_more_edges_than_there_is_room_for(void **state)
 {
-	enum { N = 250 };
+	enum { BEFORE = 80, N = 220 };
 	static struct box boxes[N];
 	pid_t dialer;
+	struct box b;
 
 	(void)state;
 	up_with(ALL);
-	for (size_t i = 0; i < N; i++) {
-		rig_spawn_policy(&rig, &boxes[i], PLAIN);
-		HEARS(boxes[i].gateway_edge, plain_is(&boxes[i]),
-			"dialer ports=" PORTS " policy=" PLAIN);
-	}
-	assert_int_equal(kill(pid_of_uid(rig.settings.dialer_uid), SIGKILL), 0);
-	pause_ms(100);
 	dialer = pid_of_uid(rig.settings.dialer_uid);
 	assert_int_equal(kill(dialer, SIGSTOP), 0);
-	pause_ms(1000);
+	for (size_t i = 0; i < BEFORE; i++) {
+		rig_spawn_policy(&rig, &b, PLAIN);
+		end(&b);
+	}
+	for (size_t i = 0; i < N; i++)
+		rig_spawn_policy(&rig, &boxes[i], PLAIN);
 	assert_int_equal(kill(dialer, SIGCONT), 0);
 	for (size_t i = 0; i < N; i++)
-		HEARS(boxes[i].gateway_edge, "dialer ports=" PORTS " policy=" PLAIN);
+		HEARS(boxes[i].gateway_edge, plain_is(&boxes[i]),
+			"dialer ports=" PORTS " policy=" PLAIN);
 	assert_int_equal(pid_of_uid(rig.settings.dialer_uid), dialer);
+	assert_int_equal(kill(dialer, SIGKILL), 0);
+	for (size_t i = 0; i < N; i++)
+		HEARS(boxes[i].gateway_edge, "dialer ports=" PORTS " policy=" PLAIN);
 	for (size_t i = 0; i < N; i++)
 		end(&boxes[i]);
+	down();
+}
+
+/* One that never reads is started again. */
+static void
+test_a_deaf_dialer_is_started_again(void **state)
+{
+	enum { N = 300 };
+	uint64_t began;
+	pid_t dialer;
+	struct box b;
+
+	(void)state;
+	up_with(ALL);
+	dialer = pid_of_uid(rig.settings.dialer_uid);
+	assert_int_equal(kill(dialer, SIGSTOP), 0);
+	for (size_t i = 0; i < N; i++) {
+		rig_spawn_policy(&rig, &b, PLAIN);
+		if (i + 1 < N)
+			end(&b);
+	}
+	began = clock_mono_ms();
+	HEARS(b.gateway_edge, plain_is(&b), "dialer ports=" PORTS " policy=" PLAIN);
+	assert_in_range(clock_mono_ms() - began, 1000, 9000);
+	assert_int_not_equal(pid_of_uid(rig.settings.dialer_uid), dialer);
+	end(&b);
 	down();
 }
 
@@ -929,10 +961,11 @@ main(int argc, char **argv)
 		TEST(test_a_lost_gateway_takes_its_sandbox), TEST(test_it_ends_with_its_sandbox),
 		TEST(test_it_ends_with_the_supervisor), TEST(test_a_spare_gets_another),
 		TEST(test_engine_restarts), TEST(test_dialer_and_broker_restart),
-		TEST(test_made_while_the_dialer_is_away), TEST(test_many_edges_at_once),
-		TEST(test_no_policies_are_compiled), TEST(test_reload_keeps_what_is_used),
-		TEST(test_the_first_policy), TEST(test_roots), TEST(test_bad_uids),
-		TEST(test_storm)};
+		TEST(test_made_while_the_dialer_is_away),
+		TEST(test_more_edges_than_there_is_room_for),
+		TEST(test_a_deaf_dialer_is_started_again), TEST(test_no_policies_are_compiled),
+		TEST(test_reload_keeps_what_is_used), TEST(test_the_first_policy), TEST(test_roots),
+		TEST(test_bad_uids), TEST(test_storm)};
 
 	if (geteuid() != 0)
 		return 77;

@@ -6,16 +6,22 @@
 #include "supervisor/cgroup.h"
 #include "supervisor/image.h"
 #include "supervisor/mount.h"
+#include "supervisor/measure.h"
 #include "supervisor/ns.h"
+#include "supervisor/plumbing.h"
+#include "supervisor/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -117,6 +123,82 @@ test_swap(void **state)
 	assert_non_null(strstr(err.text, "swapaccount"));
 }
 
+/*
+ * A host without IPv6: all of IPv4, nothing of IPv6. In a network namespace of a child's own; what it finds comes back as its exit status, so
+ * that no assertion is lost there.
+ */
+enum { FINE, NO_NAMESPACE, NO_ROUTES, NO_SOCKETS, WRONG_SOCKET, WRONG_ROUTES, NOT_TWICE };
+
+static bool
+socket_is(int fd, const struct plumbing_socket *s)
+{
+	struct sockaddr_in at;
+	socklen_t len = sizeof(at);
+
+	return getsockname(fd, (struct sockaddr *)&at, &len) == 0 && at.sin_family == AF_INET &&
+	       ntohs(at.sin_port) == s->port &&
+	       at.sin_addr.s_addr ==
+		       htonl(s->kind == SOCKET_KIND_PROXY ? INADDR_LOOPBACK : INADDR_ANY);
+}
+
+static int
+plumb_alone(const struct plumbing *p, uint8_t captured)
+{
+	static char room[65536];
+	int fds[PLUMBING_SOCKETS_MAX];
+	struct facts f = {0};
+	struct err err = {0};
+	struct view text;
+
+	if (unshare(CLONE_NEWNET) < 0 || ns_lo_up(&err) < 0)
+		return NO_NAMESPACE;
+	if (plumbing_routes(p, &err) < 0)
+		return NO_ROUTES;
+	if (plumbing_sockets(p, fds, &err) < 0)
+		return NO_SOCKETS;
+	for (size_t i = 0; i < plumbing_count(p); i++) {
+		const struct plumbing_socket s = plumbing_socket(p, i);
+
+		if (!socket_is(fds[i], &s))
+			return WRONG_SOCKET;
+	}
+	if (text_file(AT_FDCWD, "/proc/self/net/fib_trie", room, sizeof(room), &text) < 0)
+		return WRONG_ROUTES;
+	measure_routes4(text, &f);
+	if (text_file(AT_FDCWD, "/proc/self/net/ipv6_route", room, sizeof(room), &text) == 0)
+		measure_routes6(text, &f);
+	if (f.captured != captured || f.routes != 0)
+		return WRONG_ROUTES;
+	/* What is there already is an error, and nothing stays open of it. */
+	int next = dup(0);
+
+	(void)close(next);
+	if (plumbing_routes(p, &err) == 0 || plumbing_sockets(p, fds, &err) == 0 || dup(0) != next)
+		return NOT_TWICE;
+	return FINE;
+}
+
+static void
+test_plumbing_without_ipv6(void **state)
+{
+	const struct plumbing rows[] = {
+		{.wanted = true, .ports = {80, 443}}, {.wanted = true, .capture = true}};
+	const uint8_t captured[] = {CAPTURED_POOL4, CAPTURED_ALL4};
+
+	(void)state;
+	assert_int_equal(plumbing_count(&rows[0]), 5);
+	assert_int_equal(plumbing_count(&(struct plumbing){.ports = {80}}), 0);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		pid_t pid = fork();
+		int status;
+
+		if (pid == 0)
+			_exit(plumb_alone(&rows[i], captured[i]));
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, W_EXITCODE(FINE, 0));
+	}
+}
+
 static void
 test_user_namespace(void **state)
 {
@@ -137,7 +219,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_image_by_file),
 		cmocka_unit_test(test_image_by_loop), cmocka_unit_test(test_no_memory_limit),
-		cmocka_unit_test(test_swap), cmocka_unit_test(test_user_namespace)};
+		cmocka_unit_test(test_swap), cmocka_unit_test(test_user_namespace),
+		cmocka_unit_test(test_plumbing_without_ipv6)};
 
 	if (geteuid() != 0)
 		return 77;
