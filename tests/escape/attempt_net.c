@@ -3,6 +3,7 @@
 #include "probe.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <linux/if_addr.h>
 #include <linux/if_link.h>
 #include <linux/if_packet.h>
@@ -277,6 +278,44 @@ try_add_route(const struct given *g, struct note *n)
 	(void)g, (void)n;
 	attribute(&r, RTA_OIF, &lo, sizeof(lo));
 	return netlink_ask(&r);
+}
+
+int
+try_delete_route_J11(const struct given *g, struct note *n)
+{
+	struct request r = {
+		.head = {.nlmsg_len = NLMSG_LENGTH(sizeof(r.u.route)), .nlmsg_type = RTM_DELROUTE},
+		.u.route = {.rtm_family = AF_INET,
+			.rtm_dst_len = 15,
+			.rtm_table = RT_TABLE_LOCAL,
+			.rtm_scope = RT_SCOPE_NOWHERE,
+			.rtm_type = RTN_LOCAL}};
+	const uint32_t pool = htonl(0xc6120000); /* 198.18.0.0 */
+
+	(void)g, (void)n;
+	attribute(&r, RTA_DST, &pool, sizeof(pool));
+	return netlink_ask(&r);
+}
+
+int
+try_port_start_J12(const struct given *g, struct note *n)
+{
+	int fd = open("/proc/sys/net/ipv4/ip_unprivileged_port_start", O_WRONLY | O_CLOEXEC);
+
+	(void)g, (void)n;
+	return fd < 0 || write(fd, "0", 1) != 1 ? errno : WORKED;
+}
+
+int
+try_low_port_J14(const struct given *g, struct note *n)
+{
+	const struct sockaddr_in a = {.sin_family = AF_INET,
+		.sin_port = htons(443),
+		.sin_addr = {htonl(INADDR_LOOPBACK)}};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	(void)g, (void)n;
+	return bind(fd, (const struct sockaddr *)&a, sizeof(a)) < 0 ? errno : WORKED;
 }
 
 int

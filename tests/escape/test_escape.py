@@ -24,6 +24,11 @@ MARK = f"demilune-victim-{os.getpid()}"
 USERS = ("agent", "root")
 REAPER = 65533  # uid inside of the process that watches a command
 AGENT_CAPS = 0x1E0  # KILL, SETGID, SETUID, SETPCAP
+POLICY = """\
+egress:
+  - fetch: {url: "https://docs.example.com:8443/**"}
+  - tcp:   {name: mirror.internal, port: 8730}
+"""
 SMALL = {"memory_mb": 96, "disk_mb": 16, "disk_inodes": 2000, "pids": 48, "open_files": 128}
 
 
@@ -52,6 +57,7 @@ class World:
         wait_until("the victim is ready", lambda: self.client.exec(self.victim["id"], "cat /tmp/victim")["stdout"])
         self.attacker = self.sandbox()
         self.small = self.sandbox(limits=SMALL)
+        self.policed = self.sandbox(policy="some")
 
     def sandbox(self, **fields: Any) -> dict[str, Any]:
         box: dict[str, Any] = self.client.create(**fields)
@@ -78,7 +84,10 @@ class World:
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    with Daemon(tcp=True) as daemon:
+    policies = tmp_path_factory.mktemp("policies")
+    policies.chmod(0o755)
+    (policies / "some.yaml").write_text(POLICY)
+    with Daemon({"egress.policies": str(policies)}, tcp=True) as daemon:
         made = World(daemon, daemon.home)
         try:
             yield made
@@ -95,7 +104,9 @@ def watched(world: World) -> dict[str, Any]:
     verdicts = {(user, row): verdict for user in USERS
                 for box, where in ((world.attacker, ["OPEN", "SHUT"]), (world.small, ["LIMIT"]))
                 for row, verdict in world.probe(box, user, where).items()}
-    return {"verdicts": verdicts, "before": before, "after": host.snapshot(kept), "step": host.clock_step() - step}
+    policed = {(user, row): verdict for user in USERS
+               for row, verdict in world.probe(world.policed, user, ["OPEN", "SHUT"]).items()}
+    return {"verdicts": verdicts, "policed": policed, "before": before, "after": host.snapshot(kept), "step": host.clock_step() - step}
 
 
 @pytest.mark.parametrize("row", [row for row, _ in rows()])
@@ -103,6 +114,17 @@ def watched(world: World) -> dict[str, Any]:
 def test_row(watched: dict[str, Any], user: str, row: str) -> None:
     verdict, detail = watched["verdicts"][user, row]
     assert verdict == "held", detail
+
+
+@pytest.mark.parametrize("row", [row for row, where in rows() if where in ("OPEN", "SHUT")])
+@pytest.mark.parametrize("user", USERS)
+def test_row_beside_a_gateway(watched: dict[str, Any], user: str, row: str) -> None:
+    """A gateway's routes and sockets in the namespace change nothing, but that its addresses refuse instead of being nowhere."""
+    verdict, detail = watched["policed"][user, row]
+    if row == "connect_fake":
+        assert "refused" in detail.lower() or "ECONNREFUSED" in detail, (verdict, detail)
+    else:
+        assert verdict == "held", detail
 
 
 # ---- from outside, after all attempts ----
