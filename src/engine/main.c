@@ -92,15 +92,6 @@ open_state(struct engine *e, struct err *err)
 	return 0;
 }
 
-/* A supervisor that knows no policies hands none on: then there are none. */
-static int
-open_policies(struct engine *e, bool there, struct err *err)
-{
-	int r = there ? revisions_open(e, FD_ENGINE_POLICIES, err) : 0;
-
-	return r < 0 ? err_context(err, "the policies") : 0;
-}
-
 static int
 open_catalogue(struct engine *e, struct err *err)
 {
@@ -117,7 +108,6 @@ main(int argc, char **argv)
 {
 	static struct engine engine;
 	struct err err = {0};
-	bool policies = fcntl(FD_ENGINE_POLICIES, F_GETFD) >= 0; /* before anything is opened */
 
 	(void)argv;
 	log_name("engine");
@@ -134,8 +124,8 @@ main(int argc, char **argv)
 		log_exit(4, "cannot be confined: %s", err.text);
 	if (open_catalogue(&engine, &err) < 0)
 		log_exit(3, "%s", err.text);
-	if (open_policies(&engine, policies, &err) < 0)
-		log_exit(3, "%s", err.text);
+	if (revisions_open(&engine, FD_ENGINE_POLICIES, &err) < 0)
+		log_exit(3, "the policies: %s", err.text);
 	if (serve_supervisor(&engine, FD_ENGINE_SUPERVISOR, &err) < 0 ||
 		serve_api(&engine, FD_ENGINE_API, &err) < 0 ||
 		serve_broker(&engine, FD_ENGINE_BROKER, &err) < 0)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the engine itself costs: CPU time of the real program per exec, per create + kill, per proposal and per decision, between played
+ * What the engine itself costs: CPU time of the real program per exec, per create + kill, per verdict, proposal and decision, between played
  * peers. Not a test; run it by hand: DEMILUNE_ENGINE=... bench_engine [rounds].
  */
 #include "acts.h"
+#include "gates.h"
 
 #include "lib/base/num.h"
 
@@ -78,6 +79,55 @@ bench_actions(uint64_t rounds)
 	acts_close(&a);
 }
 
+static int
+by_time(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* One gateway, one verdict after the other; then eight gateways with 16 under way each. */
+static void
+bench_verdicts(void)
+{
+	enum { BOXES = 8, EACH = 960, DEPTH = 16 };
+	static struct gates g;
+	static uint64_t took[EACH];
+	struct msg_verdict m = good_verdict();
+	struct boxed b[BOXES];
+	uint64_t cpu, wall;
+
+	gates_open(&g);
+	gates_start(&g);
+	boxed_create(&g, &g.task, &b[0]);
+	for (size_t i = 0; i < EACH; i++) {
+		took[i] = clock_mono_us();
+		(void)verdict_say(&g, &b[0], i, &m);
+		took[i] = clock_mono_us() - took[i];
+	}
+	qsort(took, EACH, sizeof(took[0]), by_time);
+	(void)printf("verdict        %7lu us p50 %7lu us p99 round trip\n",
+		(unsigned long)took[EACH / 2], (unsigned long)took[EACH * 99 / 100]);
+	for (size_t i = 0; i < BOXES; i++)
+		boxed_create(&g, &g.task, &b[i]);
+	cpu = cpu_ns(&g.p);
+	wall = clock_mono_us();
+	for (size_t n = 0; n < EACH; n += DEPTH) {
+		for (size_t i = 0; i < BOXES; i++)
+			for (size_t k = 0; k < DEPTH; k++)
+				SAY_TAG(b[i].gateway, k, VERDICT, verdict, -1, m);
+		for (size_t i = 0; i < BOXES; i++)
+			for (size_t k = 0; k < DEPTH; k++)
+				play_want(&g.p, b[i].gateway, MSG_VERDICT_KEPT);
+	}
+	wall = clock_mono_us() - wall;
+	(void)printf("verdicts       %7.1f us cpu %7.0f a second\n",
+		(double)(cpu_ns(&g.p) - cpu) / 1e3 / (BOXES * EACH),
+		BOXES * EACH * 1e6 / (double)wall);
+	gates_close(&g);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -122,6 +172,7 @@ main(int argc, char **argv)
 		(double)(clock_mono_us() - wall) / (double)rounds);
 	(void)close(relay);
 	play_close(&p);
+	bench_verdicts();
 	bench_actions(rounds);
 	return 0;
 }

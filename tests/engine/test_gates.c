@@ -5,6 +5,8 @@
  */
 #include "gates.h"
 
+#include "trace.h"
+
 #include "lib/base/hex.h"
 
 #include <setjmp.h>
@@ -286,6 +288,46 @@ test_a_verdict_is_on_record(void **state)
 	assert_int_equal(budget.limit.names, 40);
 }
 
+/* Killed before each write, sync and message: what was answered as kept is on record, whatever the moment. */
+static void
+test_killed_at_each_step_of_a_verdict(void **state)
+{
+	struct gates *g = *state;
+	struct play *p = &g->p;
+	struct msg_verdict m = good_verdict();
+	bool killed = true;
+	unsigned n = 1, kept = 0;
+
+	for (; killed; n++) {
+		struct boxed b;
+		struct trace t;
+		bool answered;
+
+		g->task = gates_task(g, "acme", "support");
+		boxed_create(g, &g->task, &b);
+		(void)usleep(300000);
+		trace_begin(&t, p->engine, n);
+		SAY_TAG(b.gateway, 1, VERDICT, verdict, -1, m);
+		answered = play_read(p, b.gateway);
+		if (answered) {
+			struct msg_verdict_kept is;
+
+			play_decoded(msg_verdict_kept_get(p->in.body, &is, &(struct err){0}), "");
+			assert_true(is.kept);
+			(void)usleep(20000); /* the rest of that turn, if there were any */
+		}
+		killed = trace_killed(&t);
+		trace_end(&t);
+		trace_free(&t);
+		gates_restart(g, &b, 1);
+		(void)play_audit(p, &g->task);
+		assert_true(!answered || play_events(p, "egress.verdict") == 1);
+		kept += answered;
+		boxed_end(g, &b, SANDBOX_REASON_KILLED);
+	}
+	assert_true(n > 3 && kept > 0);
+}
+
 static void
 test_distinct_requests_for_replay(void **state)
 {
@@ -537,6 +579,7 @@ main(void)
 		T(test_trust_before_inputs_and_jobs),
 		T(test_a_lost_gateway_takes_its_sandbox_along),
 		T(test_a_verdict_is_on_record),
+		T(test_killed_at_each_step_of_a_verdict),
 		T(test_distinct_requests_for_replay),
 		T(test_what_programs_choose_is_bounded),
 		T(test_it_goes_on_after_a_restart),

@@ -281,6 +281,87 @@ test_newer(void **state)
 	assert_non_null(strstr(err.text, "newer program"));
 }
 
+/* A store of version 5, with a sandbox and its job, as the programs of that version left it. */
+static void
+make_older(void)
+{
+	static const char rows[] =
+		"PRAGMA user_version = 5; INSERT INTO chain (id) VALUES (x'00112233445566778899');"
+		"INSERT INTO task (id, tenant, template, state, implicit, created_ms, "
+		"memory_bytes, "
+		"disk_bytes, disk_inodes, pids, cpu_milli, open_files, ttl_ms, idle_ms, labels) "
+		"VALUES "
+		"(x'00112233445566778899', 'acme', 'python', 'open', 0, 7, 1, 1, 1, 1, 1, 1, 1, 1, "
+		"x'');"
+		"INSERT INTO sandbox (seq, id, task, tenant, template_asked, template, digest, "
+		"state, "
+		"reason, memory_bytes, disk_bytes, disk_inodes, pids, cpu_milli, open_files, "
+		"ttl_ms, "
+		"ttl_until_ms, idle_ms, persistent, created_ms, metadata, residue, gone) VALUES "
+		"(41, "
+		"x'99112233445566778899', x'00112233445566778899', 'acme', 'python', 'python', "
+		"zeroblob(32), 'deleted', 'ttl', 1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 10, x'0b', 1, "
+		"x'0c');"
+		"INSERT INTO job (id, sandbox, task, kind, reason, uid, timeout_ms, started_ms, "
+		"argv_digest, text, cwd) VALUES (x'88112233445566778899', x'99112233445566778899', "
+		"x'00112233445566778899', 'exec', 'exited', 1, 1, 1, zeroblob(32), '', '');";
+	sqlite3 *db;
+
+	assert_int_equal(sqlite3_open(STORE_FILE, &db), SQLITE_OK);
+	for (unsigned i = 0; i < 5; i++)
+		assert_int_equal(sqlite3_exec(db, schema_steps[i], NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, rows, NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static int64_t
+number(sqlite3 *db, const char *sql)
+{
+	sqlite3_stmt *q;
+	int64_t n;
+
+	assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &q, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(q), SQLITE_ROW);
+	n = sqlite3_column_int64(q, 0);
+	(void)sqlite3_finalize(q);
+	return n;
+}
+
+/* Version 6 makes the table of sandboxes anew: nothing of it is lost, and what refers to it still does. */
+static void
+test_older(void **state)
+{
+	sqlite3 *db;
+
+	(void)state;
+	make_older();
+	store_close(opened());
+	assert_int_equal(sqlite3_open(STORE_FILE, &db), SQLITE_OK);
+	assert_int_equal(number(db, "PRAGMA user_version"), SCHEMA_VERSION);
+	assert_int_equal(
+		number(db,
+			"SELECT count(*) FROM sandbox WHERE seq = 41 AND id = "
+			"x'99112233445566778899' AND tenant = 'acme' AND state = 'deleted' AND "
+			"reason = 'ttl' AND cpu_milli = 5 AND ttl_until_ms = 8 AND persistent = 1 "
+			"AND residue = 1 AND metadata = x'0b' AND gone = x'0c' AND spawned IS NULL "
+			"AND policy = '' AND policy_digest = zeroblob(32)"),
+		1);
+	assert_int_equal(
+		number(db, "SELECT count(*) FROM task WHERE policy = '' AND egress_revoked_ms = 0"),
+		1);
+	assert_int_equal(
+		number(db, "SELECT count(*) FROM sqlite_schema WHERE name = 'sandbox_before'"), 0);
+	assert_int_equal(number(db, "SELECT count(*) FROM sqlite_schema WHERE tbl_name = 'sandbox' "
+				    "AND type = 'index'"),
+		5);
+	assert_int_equal(number(db, "SELECT count(*) FROM pragma_foreign_key_check"), 0);
+	assert_int_equal(sqlite3_exec(db, "PRAGMA foreign_keys = ON", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(
+		sqlite3_exec(db, "DELETE FROM sandbox", NULL, NULL, NULL), SQLITE_CONSTRAINT);
+	assert_int_equal(sqlite3_close(db), SQLITE_OK);
+	store_close(opened());
+}
+
 static void
 test_damaged(void **state)
 {
@@ -348,6 +429,7 @@ main(void)
 		cmocka_unit_test(test_lists), cmocka_unit_test(test_lists_of_actions),
 		cmocka_unit_test_setup_teardown(test_keep, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_newer, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_older, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_damaged, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_second, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_append_only, setup, teardown),
