@@ -194,7 +194,7 @@ boxed_end(struct gates *g, struct boxed *b, enum sandbox_reason reason)
 }
 
 void
-gates_restart(struct gates *g, struct boxed *b, size_t n)
+gates_held(struct gates *g, struct boxed *b, size_t n)
 {
 	struct play *p = &g->p;
 
@@ -218,12 +218,17 @@ gates_restart(struct gates *g, struct boxed *b, size_t n)
 		(void)close(pair[1]);
 		b[i].relay = pair[0];
 		b[i].gateway = gateway_edge(g, &b[i].sandbox);
-	}
-	play_ready(p);
-	for (size_t i = 0; i < n; i++) {
-		SAY(b[i].relay, RELAY_JOBS_END, relay_jobs_end, {0});
 		gateway_ready(&b[i]);
 	}
+}
+
+void
+gates_restart(struct gates *g, struct boxed *b, size_t n)
+{
+	gates_held(g, b, n);
+	play_ready(&g->p);
+	for (size_t i = 0; i < n; i++)
+		SAY(b[i].relay, RELAY_JOBS_END, relay_jobs_end, {0});
 	gates_broker(g, false);
 }
 

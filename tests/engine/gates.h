@@ -47,7 +47,9 @@ void boxed_create(struct gates *g, const struct id *task, struct boxed *b);
 void gateway_close(struct gates *g, struct boxed *b);
 /* It ends with this reason, as the supervisor tells it: the gateway first, as a teardown does. */
 void boxed_end(struct gates *g, struct boxed *b, enum sandbox_reason reason);
-/* The engine is killed and started again, the supervisor holds these. */
+/* The engine is killed and started again, the supervisor holds these: up to HELD_END, */
+void gates_held(struct gates *g, struct boxed *b, size_t n);
+/* and all of it. */
 void gates_restart(struct gates *g, struct boxed *b, size_t n);
 
 /* A verdict that holds: an allowed fetch of the document. */

@@ -4,6 +4,7 @@
  * every end is recorded and answered, once. The disk is a small one of the test's own mount namespace.
  */
 #include "acts.h"
+#include "gates.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -237,6 +238,62 @@ F12_on_a_full_disk_nothing_is_proposed_or_decided(void **state)
 	(void)play_audit(p, &a->task);
 }
 
+static struct gates gates;
+
+static int
+gates_setup(void **state)
+{
+	gates_open(&gates);
+	gates_start(&gates);
+	*state = &gates;
+	return 0;
+}
+
+static int
+gates_teardown(void **state)
+{
+	gates_close(*state);
+	return 0;
+}
+
+/* Of a gateway: what cannot be recorded may not move, and what moved already is recorded when there is room again. */
+static void
+test_nothing_moves_without_a_record(void **state)
+{
+	struct gates *g = *state;
+	struct msg_verdict m = good_verdict();
+	struct msg_flow f = {.scheme = m.scheme, .rule = m.rule, .port = m.port, .name = m.name};
+	struct msg_net_budget budget = {0};
+	struct msg_net_row row = {0};
+	struct boxed b;
+	size_t n = 1;
+
+	boxed_create(g, &g->task, &b);
+	assert_int_equal(allot(g, &b, &(struct egress){0}).total.names, 5);
+	assert_int_equal(verdict_say(g, &b, 1, &m), EGRESS_REASON_NONE);
+	disk(&g->p, true);
+	assert_int_equal(verdict_say(g, &b, 2, &m), EGRESS_REASON_AUDIT);
+	f.count = 2;
+	f.bytes_in = 50;
+	SAY(b.gateway, FLOW, flow, f);
+	/* It has what it had. */
+	assert_int_equal(allot(g, &b, &(struct egress){.names = 5}).total.names, 5);
+	SAY_TAG(b.gateway, 9, LEASE_ASK, lease_ask, -1, {.rule = CARRIER});
+	WANT(&g->p, b.gateway, LEASE_IS, lease_is, lease);
+	assert_int_equal(lease.reason, EGRESS_REASON_AUDIT);
+	disk(&g->p, false);
+	for (int i = 0; i < 50 && row.count < 3; i++) {
+		(void)usleep(100000);
+		gates_net(g, &g->task, &budget, &row, &n);
+	}
+	assert_int_equal(row.count, 3);
+	assert_int_equal(row.bytes_in, 50);
+	assert_int_equal(verdict_say(g, &b, 3, &m), EGRESS_REASON_NONE);
+	(void)play_audit(&g->p, &g->task);
+	assert_int_equal(play_events(&g->p, "egress.verdict"), 2);
+	assert_int_equal(play_events(&g->p, "egress.flow"), 1);
+}
+
 int
 main(void)
 {
@@ -254,6 +311,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_freeze, setup, teardown),
 		cmocka_unit_test_setup_teardown(F12_on_a_full_disk_nothing_is_proposed_or_decided,
 			setup_acts, teardown_acts),
+		cmocka_unit_test_setup_teardown(
+			test_nothing_moves_without_a_record, gates_setup, gates_teardown),
 	};
 
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 #include "lib/base/hex.h"
 
 #include <setjmp.h>
+#include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -567,6 +568,32 @@ test_a_contained_or_closed_task_reaches_nothing(void **state)
 	assert_int_equal(play_events(p, "egress.verdict"), 0);
 }
 
+/* Contained right before the engine died: its gateways may speak before anybody is ended. */
+static void
+test_contained_before_it_is_ended(void **state)
+{
+	struct gates *g = *state;
+	struct play *p = &g->p;
+	struct boxed b;
+	char path[128];
+	sqlite3 *db;
+
+	boxed_create(g, &g->task, &b);
+	play_kill(p);
+	(void)snprintf(path, sizeof(path), "%s/engine/engine.db", p->dir);
+	assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db,
+				 "INSERT INTO containment (scope, reason, who, since_ms) VALUES "
+				 "('host', 'test', 'uid:0', 1)",
+				 NULL, NULL, NULL),
+		SQLITE_OK);
+	assert_int_equal(sqlite3_close(db), SQLITE_OK);
+	gates_held(g, &b, 1);
+	nothing_leaves(g, &b);
+	SAY(p->supervisor, HELD_END, held_end, {0});
+	WANT(p, p->supervisor, KILL, kill, kill);
+}
+
 int
 main(void)
 {
@@ -587,6 +614,7 @@ main(void)
 		T(test_the_edge_of_an_unwanted_one_is_nobodys),
 		T(test_a_revoked_task_reaches_nothing),
 		T(test_a_contained_or_closed_task_reaches_nothing),
+		T(test_contained_before_it_is_ended),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
