@@ -272,6 +272,13 @@ on_late(struct ev_loop *loop, ev_timer *timer, int events)
 	late_arm(s);
 }
 
+/* A lease is given for a request that is itself on record. */
+static bool
+leased(const struct gateway *g, const struct verdict_of *v)
+{
+	return v->rule < g->policy.nrules && g->policy.rule[v->rule].kind == RULE_KIND_BROKERED;
+}
+
 struct verdict_wait *
 verdict_ask(struct gateway *g, const struct verdict_of *v, verdict_kept_fn *kept, void *owner)
 {
@@ -279,7 +286,7 @@ verdict_ask(struct gateway *g, const struct verdict_of *v, verdict_kept_fn *kept
 	struct kind *k = kind_of(s, v);
 	struct verdict_wait *w;
 
-	if (k != NULL && k->kept && g->engine != NULL && !token(s)) {
+	if (k != NULL && k->kept && g->engine != NULL && !token(s) && !leased(g, v)) {
 		k->count++;
 		owe(s, k);
 		kept(owner, EGRESS_REASON_NONE);
