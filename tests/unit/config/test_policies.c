@@ -168,8 +168,7 @@ an_empty_list_lets_nothing_through(void **state)
 		"egress: [{fetch: }]\n", "egress: []\ntenants: []\n",
 		"egress: [{fetch: {url: https://a.example/, methods: []}}]\n",
 		"egress: [{fetch: {url: https://a.example/, query: []}}]\n",
-		"egress: [{brokered: {url: https://a.example/, credential: c, response_fields: "
-		"[]}}]\n"};
+		"egress: [{brokered: {url: https://a.example/, credential: c, uses: 0}}]\n"};
 	const struct policy *p = policy_of("egress: []\n");
 	const struct egress_place at = {
 		.scheme = EGRESS_SCHEME_NONE, .name = view_str("a.example"), .port = 443};

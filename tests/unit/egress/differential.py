@@ -65,7 +65,8 @@ def some_request(r: random.Random, rules: list[Rule]) -> tuple[str, ...]:
     if r.random() < 0.15:
         host = r.choice(NAMES + ADDRESSES)
     port = near["port"] if r.random() < 0.9 else r.choice(PORTS)
-    scheme = r.choice(["http", "https", "tcp"]) if r.random() < 0.1 else "http" if port == 80 and near.get("kind") != "brokered" else "https"
+    scheme = "http" if port == 80 and near.get("kind") != "brokered" else "https"
+    scheme = r.choice(["http", "https", "tcp"]) if r.random() < 0.1 else scheme
     parts = [r.choice(SEGMENTS[:3]) if p == "*" else p for p in near.get("path", "/a").split("/")[1:] if p != "**"]
     if near.get("path", "").endswith("**"):
         parts += r.choices(SEGMENTS[:4], k=r.randrange(1, 3))
@@ -143,7 +144,7 @@ def parameters(query: str) -> list[str] | None:
     for pair in query[1:].split("&") if query != "?" else []:
         texts = [unquote_to_bytes(t.replace("+", " ")) for t in pair.split("=", 1)]
         try:
-            name = [t.decode() for t in texts][0]
+            name, *_ = (t.decode() for t in texts)
         except UnicodeDecodeError:
             return None
         if name == "" or name in names or b"\0" in b"".join(texts):
@@ -207,7 +208,8 @@ def main() -> int:
             print(f"{last}\n{ask}\nhere: {want}; lib/egress: {is_}")
             return 1
     seen = {w.split()[0] for w in wanted}
-    every = {"ok", "refused", "none", "no-rule", "ip-literal", "port", "scheme", "method", "path", "query", "cred-scope", "upgrade", "body-limit"}
+    every = {"ok", "refused", "none", "no-rule", "ip-literal", "port", "scheme", "method", "path", "query", "cred-scope", "upgrade",
+             "body-limit"}
     if every - seen:
         print(f"chance brought no {', '.join(sorted(every - seen))}")
         return 1
