@@ -219,11 +219,11 @@ ca_context(struct ca *ca)
 int
 ca_leaf_use(struct ca *ca, SSL *ssl, struct view name, struct err *err)
 {
-	struct view der;
+	X509 *cert;
 
-	if (leaves_get(ca->leaves, name, (time_t)(clock_real_ms() / 1000), &der, err) < 0)
+	if (leaves_get(ca->leaves, name, (time_t)(clock_real_ms() / 1000), &cert, err) < 0)
 		return err->code;
-	if (SSL_use_certificate_ASN1(ssl, der.p, (int)der.n) != 1)
+	if (SSL_use_certificate(ssl, cert) != 1)
 		return err_set(err, -ENOMEM, "no memory for a certificate");
 	return 0;
 }

@@ -18,7 +18,7 @@ struct leaves *leaves_new(
 	X509 *authority, EVP_PKEY *authority_key, EVP_PKEY *leaf_key, struct err *err);
 void leaves_free(struct leaves *l);
 
-/* The certificate (DER) for this canonical name or address at this time (seconds since 1970). Borrowed until the next call. */
-int leaves_get(struct leaves *l, struct view name, time_t now, struct view *ret,
-	struct err *err) MUST_CHECK;
+/* The certificate for this canonical name or address at this time (seconds since 1970). Borrowed until the next call. */
+int leaves_get(
+	struct leaves *l, struct view name, time_t now, X509 **ret, struct err *err) MUST_CHECK;
 size_t leaves_count(const struct leaves *l);
