@@ -69,6 +69,7 @@ row_grant(struct json_out *o, const struct msg_grant_row *m)
 	row_time(o, "created_at", m->created_ms);
 	row_time(o, "expires_at", m->expires_ms);
 	row_time(o, "revoked_at", m->revoked_ms);
+	json_out_key_bool(o, "changed", m->changed);
 	json_out_key_str(o, "issuer", m->issuer);
 	json_out_object_end(o);
 }

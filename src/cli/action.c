@@ -247,6 +247,7 @@ grant_cells(struct table *t, const json_t *grant)
 	const char *state = answer_text(grant, "revoked_at").n != 0 ? "revoked"
 			    : is_over(grant)                        ? "expired"
 			    : used >= uses                          ? "used up"
+			    : answer_bool(grant, "changed")         ? "changed"
 								    : "valid";
 	auto_buf struct buf where;
 	char expires[32];

@@ -42,6 +42,7 @@ read_row(struct grant *g, struct query *q, struct err *err)
 	g->expires_ms = col_u64(q);
 	g->revoked_ms = col_u64(q);
 	col_text(q, g->issuer, sizeof(g->issuer));
+	col_digest(q, g->document);
 	return buf_check(&g->where) < 0 ? err_set(err, -ENOMEM, "no memory for a grant") : 0;
 }
 
@@ -105,6 +106,8 @@ grant_use(struct grant *g, struct err *err)
 static void
 grant_answer(struct grant *g, struct reply to)
 {
+	const struct operation *now = catalogue_find(&g->engine->catalogue, view_str(g->operation));
+
 	REPLY(g->engine, to, GRANT_ROW, grant_row,
 		{.grant = g->id,
 			.task = g->task,
@@ -117,6 +120,8 @@ grant_answer(struct grant *g, struct reply to)
 			.created_ms = g->created_ms,
 			.expires_ms = g->expires_ms,
 			.revoked_ms = g->revoked_ms,
+			.changed = now == NULL ||
+				   memcmp(now->digest, g->document, SHA256_BYTES) != 0,
 			.issuer = view_str(g->issuer)});
 }
 

@@ -14,7 +14,7 @@ struct grant {
 	struct id id, task;
 	char tenant[TENANT_BYTES], operation[OPERATION_NAME_MAX + 1], issuer[PRINCIPAL_TEXT];
 	uint32_t version, uses, used;
-	uint8_t document[SHA256_BYTES]; /* of the operation; while it is issued */
+	uint8_t document[SHA256_BYTES]; /* of the operation, for which it was issued */
 	struct buf where;               /* conditions, NUL-terminated */
 	uint64_t created_ms, expires_ms, revoked_ms;
 };

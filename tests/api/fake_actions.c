@@ -114,6 +114,7 @@ grant_row(struct ipc_peer *peer, uint64_t tag, const struct msg_grant_issue *m)
 			.created_ms = 1700000000000,
 			.expires_ms = 1700000000000 + (m == NULL ? 600000 : m->ttl_ms),
 			.revoked_ms = grant_revoked ? 1700000000001 : 0,
+			.changed = m == NULL,
 			.issuer = view_str("uid:0")});
 }
 

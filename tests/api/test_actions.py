@@ -65,7 +65,8 @@ def test_grants(api: Api) -> None:
     row = made.json
     assert row["where"] == ["order.tenant == @tenant", "cents <= 500"] and row["uses"] == 2 and row["id"].startswith("gr_")
     assert row["created_at"].endswith("Z") and "revoked_at" not in row
-    assert [g["id"] for g in api.ask("GET", "/v1/grants?task=48221").json["items"]] == [row["id"]]
+    assert row["changed"] is False
+    assert [(g["id"], g["changed"]) for g in api.ask("GET", "/v1/grants?task=48221").json["items"]] == [(row["id"], True)]
     assert api.ask("DELETE", "/v1/grants/gr_0000000000000000").status == 404
     assert api.ask("DELETE", "/v1/grants/" + row["id"]).status == 204
     assert "revoked_at" in api.ask("GET", "/v1/grants?task=48221").json["items"][0]

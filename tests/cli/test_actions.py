@@ -86,9 +86,9 @@ def test_a_grant_needs_its_bounds(fake: Fake, missing: str) -> None:
 def test_grant_list(fake: Fake) -> None:
     fake.on("GET", "/v1/grants", 200, page(
         GRANTED, GRANTED | {"used": 2}, GRANTED | {"expires_at": "2020-01-01T00:00:00.000Z"},
-        GRANTED | {"revoked_at": "2026-11-29T16:13:05.000Z"}, GRANTED | {"where": [EVIL], "issuer": EVIL}))
+        GRANTED | {"revoked_at": "2026-11-29T16:13:05.000Z"}, GRANTED | {"where": [EVIL], "issuer": EVIL}, GRANTED | {"changed": True}))
     done = fake.run("grant", "list", TASK).stdout
-    assert [row[1] for row in rows(done)] == ["STATE", "valid", "used up", "expired", "revoked", "valid"]
+    assert [row[1] for row in rows(done)] == ["STATE", "valid", "used up", "expired", "revoked", "valid", "changed"]
     assert rows(done)[1][2:] == ["refund", "3", "1/2", "2999-01-01 00:00:00", "uid:0", "order.tenant == @tenant and cents <= 5000"]
     assert b"\x1b" not in done and b"\\x1b[2J" in done and "\u202e".encode() not in done
 

@@ -421,9 +421,18 @@ def test_the_daemon_takes_them_and_takes_them_anew(host: Host) -> None:
             wait_until(said, lambda: said in daemon.log())
             wait_until("the daemon is ready again", daemon.client.ready)
 
+        def grant_state() -> str:
+            done = subprocess.run([BINARY, "grant", "list", task], capture_output=True, check=True, timeout=60, text=True,
+                                  env=ENVIRONMENT | {"DEMILUNE_SOCKET": str(daemon.run / "api.sock")})
+            return done.stdout.splitlines()[1].split()[1]
+
         assert [(o["name"], o["version"]) for o in operations()] == [("refund", 1)]
+        task = daemon.client.request("POST", "/v1/tasks", {"template": "python"}).expect(201).json["id"]
+        daemon.client.request("POST", "/v1/grants", {"task": task, "operation": "refund", "uses": 1, "ttl_seconds": 600}).expect(201)
+        assert grant_state() == "valid"
         anew(SAMPLE.replace("header: Authorization", "header: Host"),
              f"{host.dirs['operations']}/a.yaml:7:44: the broker writes the header Host itself")
         assert [(o["name"], o["version"]) for o in operations()] == [("refund", 1)]
-        anew(SAMPLE.replace("version: 1", "version: 2"), "1 operations and 2 origins from now on")
+        anew(SAMPLE.replace("version: 1", "version: 2"), "1 operations, 2 origins and 0 policies from now on")
         assert [(o["name"], o["version"]) for o in operations()] == [("refund", 2)]
+        assert grant_state() == "changed", "it was issued for another operation of that name"

@@ -6,11 +6,11 @@ INSERT INTO grant_ (id, task, tenant, operation, version, document, where_, uses
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- GRANT_GET: one
-SELECT seq, id, task, tenant, operation, version, where_, uses, used, created_ms, expires_ms, revoked_ms, issuer
+SELECT seq, id, task, tenant, operation, version, where_, uses, used, created_ms, expires_ms, revoked_ms, issuer, document
 FROM grant_ WHERE id = ?;
 
 -- GRANT_LIVE: the oldest of a task and operation that may be used once more now
-SELECT seq, id, task, tenant, operation, version, where_, uses, used, created_ms, expires_ms, revoked_ms, issuer
+SELECT seq, id, task, tenant, operation, version, where_, uses, used, created_ms, expires_ms, revoked_ms, issuer, document
 FROM grant_ WHERE task = ? AND operation = ? AND document = ? AND revoked_ms = 0 AND used < uses AND expires_ms > ?
 ORDER BY seq LIMIT 1;
 
@@ -21,7 +21,7 @@ SELECT count(*) FROM grant_ WHERE task = ? AND operation = ? AND document <> ? A
 SELECT count(*) FROM grant_ WHERE task = ? AND revoked_ms = 0 AND used < uses AND expires_ms > ?;
 
 -- GRANT_PAGE: of a task, newest first, older than a number
-SELECT seq, id, task, tenant, operation, version, where_, uses, used, created_ms, expires_ms, revoked_ms, issuer
+SELECT seq, id, task, tenant, operation, version, where_, uses, used, created_ms, expires_ms, revoked_ms, issuer, document
 FROM grant_ WHERE task = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT ?3;
 
 -- GRANT_USE: once more
