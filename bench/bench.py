@@ -107,7 +107,7 @@ class Inside:
         libexec = home.home / "libexec"
         libexec.mkdir()
         for name, folder in (("config", "src/config"), ("engine", "src/engine"), ("broker", "src/broker"), ("dialer", "src/dialer"),
-                             ("relay", "src/relay"), ("agent", "guest/agent")):
+                             ("gateway", "src/gateway"), ("relay", "src/relay"), ("agent", "guest/agent")):
             (libexec / f"demilune-{name}").symlink_to(self.build / folder / f"demilune-{name}")
         # Its environment is empty, so the settings come by a script.
         driver = libexec / "demilune-api"
