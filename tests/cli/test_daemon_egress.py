@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Policies with a real daemon: what a person writes, tries, runs, sees and replays. The server that the policy names is one of this host, by its address.
-Needs root and a template.
+Policies with a real daemon: what a person writes, tries, runs, sees and replays. The server that the policy names is one of this
+host, by its address. Needs root and a template.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from daemon import Daemon, wait_until
@@ -37,7 +37,7 @@ except OSError as e:
 class Docs(BaseHTTPRequestHandler):
     """The documentation site."""
 
-    asked: list[str] = []
+    asked: ClassVar[list[str]] = []
 
     def do_GET(self) -> None:
         self.asked.append(self.path)
