@@ -439,6 +439,25 @@ a_contained_host_sends_nothing(void **state)
 	refused(&s, EGRESS_REASON_CONTAINED, 0, 0);
 }
 
+/* No audit, no request: until a head is signed again. */
+static void
+after_a_refused_head_nothing_is_sent(void **state)
+{
+	struct wish w = ORDER;
+	struct said s;
+
+	(void)state;
+	ASK(&play, CHECKPOINT_ASK, checkpoint_ask, {.size = 5, .root = {1}});
+	play_want(&play, MSG_CHECKPOINT_IS);
+	ASK(&play, CHECKPOINT_ASK, checkpoint_ask, {.size = 5, .root = {2}});
+	play_want(&play, MSG_BROKER_REFUSED);
+	s = request(&gate, &w);
+	refused(&s, EGRESS_REASON_AUDIT, 0, 0);
+	ASK(&play, CHECKPOINT_ASK, checkpoint_ask, {.size = 5, .root = {1}});
+	play_want(&play, MSG_CHECKPOINT_IS);
+	answered(&w, 200, KIM);
+}
+
 /* ---- bounds ---- */
 
 static void
@@ -606,7 +625,7 @@ a_policy_that_is_not_what_was_told(void **state)
 	answered(&w, 200, KIM);
 }
 
-/* A restart of the engine takes no lease away; one of the broker ends with SIGTERM and sends nothing new. */
+/* A restart of the engine takes no lease away; brokered requests do not keep a broker from ending. */
 static void
 restarts(void **state)
 {
@@ -619,6 +638,42 @@ restarts(void **state)
 	s = with_lease(&gate, &lease, &w);
 	is(&s, EGRESS_REASON_NONE, 200);
 	answered(&w, 200, KIM);
+	/* While the end of an execution is waited for, no brokered request is taken; when there is none, nothing is waited for. */
+	play.dials = DIALER_HOLDS;
+	ask_many(&gate, 2);
+	play_until_dialled(&play, 4);
+	gate_end(&gate);
+	assert_int_equal(kill(play.broker, SIGTERM), 0);
+	assert_int_equal(play_wait(&play), 0);
+	assert_int_equal(provider_requests(&play, ""), 2);
+}
+
+static void
+nothing_is_taken_while_the_broker_ends(void **state)
+{
+	struct wish w = ORDER;
+	struct id lease = leased(&gate, &w);
+	struct action a;
+	struct said s;
+
+	(void)state;
+	provider_script(&play, "effect slow 2\n");
+	action_refund(&play, &a);
+	action_send(&play, &a);
+	for (int i = 0; i < 200 && provider_requests(&play, "POST") == 0; i++)
+		play_turn(&play, 10);
+	assert_int_equal(provider_requests(&play, "POST"), 1);
+	assert_int_equal(kill(play.broker, SIGTERM), 0);
+	(void)poll(NULL, 0, 100);
+	(void)send_wish(&gate, &lease, &w);
+	s = hear(&gate);
+	is(&s, EGRESS_REASON_BROKER, 0);
+	assert_non_null(strstr(s.text, "ends"));
+	assert_int_equal(play_wait(&play), 0);
+	assert_int_equal(
+		provider_requests(&play, "GET /v1/orders/48221\n"), 1); /* of the execution */
+	assert_int_equal(provider_effects(&play), 1);
+	action_done(&a);
 }
 
 int
@@ -636,9 +691,11 @@ main(int argc, char **argv)
 		TEST(I_answers_that_are_none), TEST(I9_a_provider_that_is_slow),
 		TEST(without_its_secret_nothing_is_dialled), COLD(verified_with_the_rules_roots),
 		TEST(the_dialer_says_no), TEST(a_contained_host_sends_nothing),
+		TEST(after_a_refused_head_nothing_is_sent),
 		TEST(so_many_at_a_time_and_executions_go_on), TEST(the_end_of_a_gateway),
 		TEST(a_gateway_that_breaks_the_protocol_loses_its_edge_alone), TEST(hostile_words),
-		TEST(a_policy_that_is_not_what_was_told), TEST(restarts)};
+		TEST(a_policy_that_is_not_what_was_told), TEST(restarts),
+		TEST(nothing_is_taken_while_the_broker_ends)};
 
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);
