@@ -4,7 +4,14 @@
 
 #include <errno.h>
 
-enum { SLICES = 8, BUDGETS = 7 };
+enum { SLICES = 8 };
+
+enum {
+#define BUDGET(name, least) AT_##name,
+#include "engine/egress.def"
+#undef BUDGET
+	BUDGETS
+};
 
 /* struct egress as numbers in a row: its fields are these and no others, in this order. */
 struct amounts {
@@ -13,7 +20,7 @@ struct amounts {
 _Static_assert(sizeof(struct amounts) == sizeof(struct egress), "a number for each budget");
 
 static const uint64_t least[BUDGETS] = {
-#define BUDGET(name, least) least,
+#define BUDGET(name, least) [AT_##name] = least,
 #include "engine/egress.def"
 #undef BUDGET
 };
@@ -22,7 +29,7 @@ static struct amounts
 amounts_of(const struct egress *e)
 {
 	return (struct amounts){{
-#define BUDGET(name, least) e->name,
+#define BUDGET(name, least) [AT_##name] = e->name,
 #include "engine/egress.def"
 #undef BUDGET
 	}};
@@ -31,16 +38,12 @@ amounts_of(const struct egress *e)
 static struct egress
 egress_of(const struct amounts *a)
 {
-	size_t i = 0;
-
 	return (struct egress){
-#define BUDGET(name, least) .name = a->n[i++],
+#define BUDGET(name, least) .name = a->n[AT_##name],
 #include "engine/egress.def"
 #undef BUDGET
 	};
 }
-
-enum { NAMES, CONNECTIONS, HANDSHAKES, REQUESTS, BROKERED, BYTES_OUT, BYTES_IN };
 
 struct loan {
 	uint64_t leases;
@@ -190,7 +193,7 @@ loan_lease(struct gate *g, struct err *err)
 
 	if (r < 0)
 		return r;
-	if (l.leases >= l.lent.n[BROKERED])
+	if (l.leases >= l.lent.n[AT_brokered])
 		return 0;
 	auto_query struct query q = query_of(g->sandbox->engine->store, Q_LOAN_LEASE);
 	arg_id(&q, &g->sandbox->id);
@@ -214,9 +217,9 @@ used_of(const struct gate *g, const struct loan *l)
 {
 	struct amounts a = l->used;
 
-	a.n[BROKERED] = most(a.n[BROKERED], l->leases, l->lent.n[BROKERED]);
-	a.n[BYTES_OUT] = most(a.n[BYTES_OUT], g->bytes_out, l->lent.n[BYTES_OUT]);
-	a.n[BYTES_IN] = most(a.n[BYTES_IN], g->bytes_in, l->lent.n[BYTES_IN]);
+	a.n[AT_brokered] = most(a.n[AT_brokered], l->leases, l->lent.n[AT_brokered]);
+	a.n[AT_bytes_out] = most(a.n[AT_bytes_out], g->bytes_out, l->lent.n[AT_bytes_out]);
+	a.n[AT_bytes_in] = most(a.n[AT_bytes_in], g->bytes_in, l->lent.n[AT_bytes_in]);
 	return a;
 }
 
