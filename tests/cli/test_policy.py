@@ -340,6 +340,11 @@ def test_show_of_sandbox_and_task_tells_the_policy(fake: Fake) -> None:
 
 
 def test_a_policy_that_there_is_not_comes_with_where_to_look(fake: Fake) -> None:
-    fake.on("POST", "/v1/sandboxes", lambda h, s: h.refuse(404, "not_found", "no such policy: nowhere"))
-    assert fake.run("sandbox", "create", "--policy", "nowhere", code=1).stderr == \
-        b"demilune: no such policy: nowhere; demilune policy show lists them\n"
+    told = "no such policy; `demilune policy show` (GET /v1/policies) has those that may be used"
+    fake.on("POST", "/v1/sandboxes", lambda h, s: h.refuse(404, "not_found", told))
+    assert fake.run("sandbox", "create", "--policy", "nowhere", code=1).stderr.decode() == f"demilune: {told}\n"
+    fake.on("GET", f"/v1/tasks/{TASK}", 200, {"id": TASK})
+    told = "the task has no policy: its sandboxes reach nothing at all"
+    fake.on("GET", f"/v1/tasks/{TASK}/policy", lambda h, s: h.refuse(404, "not_found", told))
+    assert fake.run("policy", "show", "--task", TASK, code=1).stderr.decode() == \
+        f"demilune: {told}; a task gets one by --policy, when it is made\n"
