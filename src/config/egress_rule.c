@@ -271,11 +271,15 @@ read_credential(struct builder *b, struct rule_source *r)
 static bool
 field_ok(struct builder *b, const struct node *n)
 {
-	if (n->kind == NODE_SCALAR && form_field_ok(n->text))
+	bool good = n->kind == NODE_SCALAR && form_field_ok(n->text);
+
+	if (good && rule_field_ok(n->text))
 		return true;
 	fault(b, n->at,
-		"a field is a name in the answer's JSON, or names and numbers of entries with dots "
-		"between: data.0.id");
+		good ? "a field that comes back begins with a letter and has at most 96 bytes, "
+		       "no -, no __ and no _ beside a dot: data.0.id is called data__0__id there"
+		     : "a field is a name in the answer's JSON, or names and numbers of entries "
+		       "with dots between: data.0.id");
 	return false;
 }
 
@@ -297,7 +301,8 @@ read_fields(struct builder *b, struct rule_source *r)
 
 			if (part.n > whole.n && part.p[whole.n] == '.' &&
 				memcmp(part.p, whole.p, whole.n) == 0)
-				fault(b, r->field[i]->at, "%.*s is in %.*s already; keep one",
+				fault(b, r->field[i]->at,
+					"%.*s is a part of %.*s, which is one value then; keep one",
 					VIEW_ARGS(part), VIEW_ARGS(whole));
 		}
 }

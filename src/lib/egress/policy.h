@@ -27,6 +27,7 @@ enum {
 	POLICY_TENANTS_MAX = 64,
 	POLICY_PATH_MAX = 1024,
 	POLICY_PARAMETER_MAX = 64, /* bytes of its name */
+	POLICY_FIELD_MAX = 96,     /* bytes of one */
 	POLICY_BROKERED_BYTES_MAX = 1 << 20,
 	POLICY_USES_MAX = 1000000,
 	EGRESS_NO_RULE = 0xffff,
@@ -111,6 +112,12 @@ bool rule_overlaps(const struct rule *a, const struct rule *b);
 
 /* They do, and are of different kinds, or http and https: no policy has such two. */
 bool rule_conflicts(const struct rule *a, const struct rule *b);
+
+/*
+ * A field of a brokered answer: form_field_ok(), and with "__" for its dots a key of canonical JSON that no other field makes: a letter first, no
+ * '-', no "__", no '_' beside a dot.
+ */
+bool rule_field_ok(struct view field);
 
 /* A pattern of paths (rules.h): strict characters, no "." and "..", "*" and "**" only as whole segments, "**" only as the last. */
 bool rule_path_ok(struct view path);

@@ -279,12 +279,26 @@ credential_read(const struct form_value *v, struct rule *r, struct err *err)
 	return 0;
 }
 
-/* "a" is all of "a.b": what is asked for stands once. */
+bool
+rule_field_ok(struct view v)
+{
+	for (size_t i = 1; i < v.n; i++) {
+		bool before = v.p[i - 1] == '_' || v.p[i - 1] == '.';
+		bool here = v.p[i] == '_' || v.p[i] == '.';
+
+		if ((before && here) || v.p[i] == '-')
+			return false;
+	}
+	return form_field_ok(v) && v.n <= POLICY_FIELD_MAX && (v.p[0] | 0x20) >= 'a' &&
+	       (v.p[0] | 0x20) <= 'z';
+}
+
+/* Where "a" is something, "a.b" is nothing. */
 static int
 fields_read(const struct form_value *v, struct rule *r, struct err *err)
 {
 	int e = texts_read(
-		v, "fields", form_field_ok, POLICY_FIELDS_MAX, r->field, &r->nfields, err);
+		v, "fields", rule_field_ok, POLICY_FIELDS_MAX, r->field, &r->nfields, err);
 
 	for (size_t i = 0; e == 0 && i < r->nfields; i++)
 		for (size_t k = 0; e == 0 && k < r->nfields; k++)

@@ -479,6 +479,34 @@ the_examples_of_the_manual_compile(void **state)
 			fail_msg("no example has %s", words[i]);
 }
 
+/* Each block of YAML of the guide is a policy. */
+static void
+the_policies_of_the_guide_compile(void **state)
+{
+	auto_policies_compiled struct policies_compiled c;
+	struct operations_file files[POLICIES_MAX];
+	char names[POLICIES_MAX][16];
+	const char *at = file_text("../../../docs/guide/egress.md");
+	size_t n = 0;
+
+	(void)state;
+	while ((at = strstr(at, "```yaml\n")) != NULL) {
+		const char *begin = at + 8, *end = strstr(begin, "\n```");
+
+		assert_non_null(end);
+		assert_true(n < POLICIES_MAX);
+		(void)snprintf(names[n], sizeof(names[n]), "g%zu.yaml", n);
+		files[n] = (struct operations_file){
+			names[n], view_of(begin, (size_t)(end - begin) + 1)};
+		n++;
+		at = end + 4;
+	}
+	assert_true(n >= 1);
+	if (compile_files(files, n, &c) != 0)
+		fail_msg("%s", told.text);
+	assert_true(c.n == n);
+}
+
 int
 main(void)
 {
@@ -495,6 +523,7 @@ main(void)
 		cmocka_unit_test(a_document_has_an_end),
 		cmocka_unit_test(the_manual_names_each_key),
 		cmocka_unit_test(the_examples_of_the_manual_compile),
+		cmocka_unit_test(the_policies_of_the_guide_compile),
 	};
 
 	return cmocka_run_group_tests_name("policies", tests, NULL, NULL);
