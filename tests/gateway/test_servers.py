@@ -71,7 +71,7 @@ def test_G16_a_certificate_of_the_server_that_is_not_right(label: str) -> None:
     g = rig.Gateway(rig.policy(rig.fetch("https://allowed.test/**")), {("allowed.test", 443): o.port}, roots=certs.authority())
     s = g.dial_tls("allowed.test")
     s.sendall(request("GET /secret HTTP/1.1", "allowed.test"))
-    status, _, body = rig.answer_of(s)
+    status, _, body = rig.answer_of(s, 30)
     assert status == 502 and b'"tls-verify"' in body
     assert g.verdict("tls-verify")["verdict"] == "refused"
     assert not any(b"secret" in h for h in o.heard)
