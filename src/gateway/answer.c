@@ -307,7 +307,8 @@ answer_read(struct conn *c)
 	struct exchange *x = c->x;
 	uint8_t *piece = conn_scratch();
 
-	while (c->state == CONN_RELAY && !x->switched && outbox_left(&c->out) < LIMIT_UNSENT) {
+	while (c->state == CONN_RELAY && !x->switched && !x->dry &&
+		outbox_left(&c->out) < LIMIT_UNSENT) {
 		size_t may = (size_t)allotment_left(c->g, OF_BYTES_IN, CONN_PIECE);
 		struct view in;
 		ssize_t n;
@@ -327,6 +328,7 @@ answer_read(struct conn *c)
 		must(allotment_take(c->g, OF_BYTES_IN, (uint64_t)n));
 		exchange_bytes(c, 0, (uint64_t)n);
 		x->any = true;
+		x->dry_since = 0;
 		x->heard = conn_now(c);
 		in = view_of(piece, (size_t)n);
 		if (x->answered || head_feed(c, &in))

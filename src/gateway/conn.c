@@ -135,6 +135,8 @@ void
 conns_wake(struct gateway *g)
 {
 	list_each (c, &g->conns, struct conn, link) {
+		if (c->x != NULL)
+			c->x->dry = false;
 		if (c->tunnel != NULL)
 			tunnel_go_on(c->tunnel);
 		else

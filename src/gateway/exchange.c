@@ -10,7 +10,6 @@
 #include "refuse.h"
 #include "upstream.h"
 
-
 #include <sys/random.h>
 
 enum { HTTPS_PORT = 443, HTTP_PORT = 80 };
@@ -64,6 +63,7 @@ exchange_reset(struct conn *c)
 	x->counted = x->kept = x->complete = x->any = x->answered = false;
 	x->chunked = x->keep = x->again = x->dry = x->switched = x->sent = false;
 	x->key[0] = x->accept[0] = '\0';
+	x->dry_since = 0;
 }
 
 void
@@ -119,7 +119,7 @@ exchange_verdict(const struct conn *c, enum verdict verdict, enum egress_reason 
 	if (x->head.method == HTTP_METHODS)
 		return;
 	ret->method = view_str(http_method_name(x->head.method));
-	if (x->request.path.n == 0)
+	if (x->request.path.n == 0 || x->request.path.p[0] != '/')
 		return; /* what was not understood is not repeated */
 	ret->path = x->request.path;
 	ret->digest = x->digest;

@@ -258,6 +258,7 @@ body_piece(struct conn *c, struct view *in)
 	case HTTP_BODY_DATA:
 		must(allotment_take(c->g, OF_BYTES_OUT, data.n));
 		exchange_bytes(c, data.n, 0);
+		x->dry_since = 0;
 		x->window_bytes += data.n;
 		if (x->head.framing == HTTP_BODY_CHUNKED)
 			http_chunk_add(outbox_buf(&x->up), data);
@@ -277,13 +278,13 @@ body_piece(struct conn *c, struct view *in)
 	must(false);
 }
 
-/* There is no budget at the moment: who waits too long is refused. */
+/* There is no budget at the moment: this stands still until conns_wake(), and who waits too long is refused. */
 void
 exchange_dry(struct conn *c)
 {
 	struct exchange *x = c->x;
 
-	if (!x->dry)
+	if (x->dry_since == 0)
 		x->dry_since = conn_now(c);
 	x->dry = true;
 	if (!allotment_coming(c->g) || conn_now(c) - x->dry_since > (double)LIMIT_WAIT_MS / 1e3)
@@ -296,7 +297,8 @@ body_move(struct conn *c)
 	struct exchange *x = c->x;
 	size_t used = 0;
 
-	while (c->state == CONN_RELAY && !x->complete && outbox_left(&x->up) < LIMIT_UNSENT) {
+	while (c->state == CONN_RELAY && !x->complete && !x->dry &&
+		outbox_left(&x->up) < LIMIT_UNSENT) {
 		size_t here = c->in.n - used,
 		       may = (size_t)allotment_left(c->g, OF_BYTES_OUT, here);
 		struct view in = view_of(c->in.p + used, may);
@@ -323,7 +325,6 @@ exchange_relay(struct conn *c)
 {
 	struct exchange *x = c->x;
 
-	x->dry = x->dry && !allotment_left(c->g, OF_BYTES_OUT, 1);
 	body_move(c);
 	if (c->state != CONN_RELAY)
 		return c->state != CONN_CLOSED;

@@ -7,6 +7,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import select
 import signal
 import socket
@@ -139,6 +140,25 @@ def say(s: socket.socket, *words: Any, **fields: Any) -> None:
         pass
 
 
+def faults(m: Json) -> list[str]:
+    """What an engine would lose its gateway for: src/engine/verdict_check.c."""
+    found = []
+    if not re.fullmatch(r"(/([A-Za-z0-9/._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})*)?", m["path"]):
+        found.append("path " + m["path"])
+    if not re.fullmatch(r"[A-Z]*", m["method"]) or not re.fullmatch(r"[a-z0-9.:-]*", m["name"]):
+        found.append("method or name " + m["method"] + m["name"])
+    if m["query"] and not m["query"].endswith(b"\0"):
+        found.append("query")
+    if (m["verdict"] == "allowed") != (m["reason"] == "none") or (m["verdict"] == "allowed" and (m["rule"] == 0xffff or not m["address"] and not brokered(m))):
+        found.append(f"{m['verdict']} {m['reason']} {m['rule']} {m['address']}")
+    return found
+
+
+def brokered(m: Json) -> bool:
+    """Where it goes is the broker's to know."""
+    return bool(m["scheme"] == "https")
+
+
 class Gateway:
     """One gateway. `to` says where names lead: (name, port) to the port of an origin, or to a reason of the dialer's."""
 
@@ -148,9 +168,11 @@ class Gateway:
         self.document, self.to, self.keep, self.broker = document, to or {}, keep, broker
         self.lend = {**BUDGETS, **(lend or {})}
         self.over = True
+        self.mute = False  # no more budgets are lent, and nothing is said
         self.slices = 0  # so many requests more are lent each time; 0: all at once
         self.verdicts: list[Json] = []
         self.flows: list[Json] = []
+        self.faults: list[str] = []
         self.asks: list[Json] = []  # of budgets: what was used
         self.reaches: list[Json] = []
         self.leases: list[Json] = []
@@ -241,6 +263,7 @@ class Gateway:
                     self.ready = {**m, "there": True}
                     self.lock.notify_all()
             elif name == "VERDICT":
+                self.faults += faults(m)
                 self._note(self.verdicts, m)
                 if m["verdict"] == "allowed" and self.keep is not None:
                     reason = "none" if self.keep is True else (self.keep or "audit-unavailable")
@@ -250,7 +273,8 @@ class Gateway:
             elif name == "ALLOTMENT_ASK":
                 self._note(self.asks, m["used"])
                 total = {**self.lend, "requests": m["used"]["requests"] + self.slices} if self.slices else self.lend
-                say(s, "ALLOTMENT", tag, total=total, over=self.over)
+                if not self.mute:
+                    say(s, "ALLOTMENT", tag, total=total, over=self.over)
             elif name == "LEASE_ASK":
                 self._note(self.leases, m)
                 wire.send(s, "LEASE_IS", tag, reason=self.lease_reason, lease=b"\2" * 10)
@@ -348,6 +372,7 @@ class Gateway:
         for s in self.edges.values():
             s.close()
         assert alive and code == 0, f"the gateway ended with {code}"
+        assert not self.faults, self.faults
 
 
 def drain(s: socket.socket, seconds: float = 10) -> tuple[bytes, str]:

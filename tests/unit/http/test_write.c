@@ -189,6 +189,31 @@ test_answer(void **state)
 }
 
 /* A full buffer leaves no half of anything. */
+/* For programs of HTTP/1.0: the end of the connection is that of the body, and it is said. Never in a request, never beside a length. */
+static void
+test_until_close(void **state)
+{
+	struct http_write w;
+	auto_buf struct buf b;
+
+	(void)state;
+	buf_init(&b, 4096);
+	http_write_response(&w, &b, 200);
+	http_write_until_close(&w);
+	assert_int_equal(http_write_end(&w), 0);
+	assert_true(view_is(buf_view(&b), "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"));
+	buf_clear(&b);
+	http_write_response(&w, &b, 200);
+	http_write_until_close(&w);
+	http_write_length(&w, 1);
+	assert_int_equal(http_write_end(&w), -EINVAL);
+	http_write_request(&w, &b, HTTP_GET, view_str("/"));
+	http_write_field(&w, "Host", view_str("a.test"));
+	http_write_until_close(&w);
+	assert_int_equal(http_write_end(&w), -EINVAL);
+	assert_int_equal(b.n, 0);
+}
+
 static void
 test_full(void **state)
 {
@@ -246,6 +271,7 @@ main(void)
 		cmocka_unit_test(test_injection),
 		cmocka_unit_test(test_rules),
 		cmocka_unit_test(test_answer),
+		cmocka_unit_test(test_until_close),
 		cmocka_unit_test(test_full),
 		cmocka_unit_test(test_sse),
 	};
