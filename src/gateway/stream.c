@@ -232,7 +232,7 @@ stream_serve_tls(struct stream *s, struct ca *ca, struct view name, struct err *
 
 /* Server name and verification from the same name: neither of the two sets the other. */
 static bool
-expect(SSL *ssl, struct view name, const char *text)
+expect(SSL *ssl, struct view name, char *text)
 {
 	X509_VERIFY_PARAM *p = SSL_get0_param(ssl);
 	struct address a;
@@ -303,14 +303,10 @@ read_tls(struct stream *s, void *room, size_t n)
 	r = SSL_read_ex(s->ssl, room, n, &got);
 	if (r == 1)
 		return (ssize_t)got;
-	switch (SSL_get_error(s->ssl, r)) {
-	case SSL_ERROR_WANT_READ:
+	r = SSL_get_error(s->ssl, r);
+	if (r == SSL_ERROR_WANT_READ)
 		return -EAGAIN;
-	case SSL_ERROR_ZERO_RETURN:
-		return 0;
-	default: /* numbers of a library */
-		return fail_tls(s);
-	}
+	return r == SSL_ERROR_ZERO_RETURN ? 0 : fail_tls(s);
 }
 
 ssize_t

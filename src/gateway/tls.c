@@ -13,7 +13,7 @@ enum {
 
 /* Of TLS 1.2; no ephemeral DH over integers, whose parameters a server could choose to cost much. */
 static const char ciphers[] = "ECDHE+AESGCM:ECDHE+CHACHA20:ECDHE+AES:!aNULL:!PSK:!SRP";
-static const char groups[] = "X25519:P-256:P-384";
+static char groups[] = "X25519:P-256:P-384"; /* OpenSSL takes no pointer to const */
 static const uint8_t http1[] = {8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
 
 /* Offers without HTTP/1.1 are refused, not ignored: what would follow could not be read. */
