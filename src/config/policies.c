@@ -134,6 +134,8 @@ check_ports(struct builder *b, const struct policy_source *p)
 	uint16_t ports[POLICY_PORTS_MAX];
 	size_t n = 0;
 
+	for (; p->capture && n < ARRAY_LEN(policy_capture_ports); n++)
+		ports[n] = policy_capture_ports[n];
 	for (const struct rule_source *r = p->rule; r < p->rule + p->rules; r++) {
 		size_t i = 0;
 

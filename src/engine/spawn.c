@@ -98,7 +98,7 @@ uids_shared(const struct sandbox *s)
 	return false;
 }
 
-/* The pools, or with `capture` everything; on a host without IPv6 only those of IPv4 (proto/messages.def). */
+/* The pools, or with `capture` everything, and an address of lo each; on a host without IPv6 only those of IPv4 (proto/messages.def). */
 static void
 want_captured(const struct sandbox *s, struct wanted *w)
 {
@@ -106,8 +106,8 @@ want_captured(const struct sandbox *s, struct wanted *w)
 
 	if (p == NULL)
 		return;
-	w->captured = p->capture ? 12 : 3;
-	w->captured_v4 = p->ipv6 ? w->captured : p->capture ? 4 : 1;
+	w->captured = 48 | (p->capture ? 12 : 3);
+	w->captured_v4 = p->ipv6 ? w->captured : 16 | (p->capture ? 4 : 1);
 }
 
 static uint64_t

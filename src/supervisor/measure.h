@@ -13,7 +13,14 @@
 #include <sys/types.h>
 
 /* Bits of facts.captured, as proto/messages.def says. */
-enum { CAPTURED_POOL4 = 1, CAPTURED_POOL6 = 2, CAPTURED_ALL4 = 4, CAPTURED_ALL6 = 8 };
+enum {
+	CAPTURED_POOL4 = 1,
+	CAPTURED_POOL6 = 2,
+	CAPTURED_ALL4 = 4,
+	CAPTURED_ALL6 = 8,
+	CAPTURED_DUMMY4 = 16,
+	CAPTURED_DUMMY6 = 32,
+};
 
 struct measure_of {
 	pid_t pid;

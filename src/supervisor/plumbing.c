@@ -29,14 +29,24 @@ static const struct route pool[] = {
 	{AF_INET, {198, 18}, 15}, {AF_INET6, {0xfd, 0x00, 0x5e, 0xed}, 64}};
 static const struct route all[] = {{AF_INET, {0}, 0}, {AF_INET6, {0}, 0}};
 
-struct route_request {
+/*
+ * An address of lo beside 127.0.0.1 and ::1: resolvers that are asked for what the host can use (AI_ADDRCONFIG) count no others, and
+ * would ask nothing. Those that registries keep for hosts without an address (RFC 7600, RFC 9780); nothing outside has them.
+ */
+static const struct route dummy[] = {
+	{AF_INET, {192, 0, 0, 8}, 32}, {AF_INET6, {0x01, 0, 0, 0, 0, 0, 0, 1, [15] = 1}, 128}};
+
+struct request {
 	struct nlmsghdr head;
-	struct rtmsg route;
+	union {
+		struct rtmsg route;
+		struct ifaddrmsg address;
+	};
 	uint8_t attributes[64];
 };
 
 static void
-attribute_add(struct route_request *q, unsigned short type, const void *p, size_t n)
+attribute_add(struct request *q, unsigned short type, const void *p, size_t n)
 {
 	struct rtattr a = {.rta_len = (unsigned short)RTA_LENGTH(n), .rta_type = type};
 	uint8_t *at = (uint8_t *)q + NLMSG_ALIGN(q->head.nlmsg_len);
@@ -46,11 +56,58 @@ attribute_add(struct route_request *q, unsigned short type, const void *p, size_
 	q->head.nlmsg_len = (uint32_t)(NLMSG_ALIGN(q->head.nlmsg_len) + RTA_LENGTH(n));
 }
 
-/* Added, and the kernel's answer read. */
+/* Sent, and the kernel's answer read. */
+static int
+request_send(int netlink, const struct request *q, const char *what, struct err *err)
+{
+	struct {
+		struct nlmsghdr head;
+		struct nlmsgerr error;
+		uint8_t more[256];
+	} answer;
+	ssize_t n;
+
+	if (send(netlink, q, q->head.nlmsg_len, 0) != (ssize_t)q->head.nlmsg_len)
+		return err_errno(err, "%s", what);
+	n = recv(netlink, &answer, sizeof(answer), 0);
+	if (n < 0)
+		return err_errno(err, "%s", what);
+	if (n < (ssize_t)NLMSG_LENGTH(sizeof(answer.error)) ||
+		answer.head.nlmsg_type != NLMSG_ERROR)
+		return err_set(err, -EIO, "%s: the kernel answers something else", what);
+	errno = -answer.error.error;
+	return answer.error.error == 0 ? 0 : err_errno(err, "%s", what);
+}
+
+static size_t
+address_bytes(const struct route *r)
+{
+	return r->family == AF_INET ? 4 : 16;
+}
+
+static int
+address_add(int netlink, const struct route *a, struct err *err)
+{
+	struct request q = {
+		.head = {.nlmsg_len = NLMSG_LENGTH(sizeof(q.address)),
+			.nlmsg_type = RTM_NEWADDR,
+			.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL},
+		.address = {.ifa_family = (uint8_t)a->family,
+			.ifa_prefixlen = a->bits,
+			.ifa_scope = RT_SCOPE_HOST,
+			.ifa_index = LO}};
+	const uint32_t alone = IFA_F_NOPREFIXROUTE; /* no route but the local one */
+
+	attribute_add(&q, IFA_LOCAL, a->to, address_bytes(a));
+	attribute_add(&q, IFA_ADDRESS, a->to, address_bytes(a));
+	attribute_add(&q, IFA_FLAGS, &alone, sizeof(alone));
+	return request_send(netlink, &q, "an address of lo", err);
+}
+
 static int
 route_add(int netlink, const struct route *to, struct err *err)
 {
-	struct route_request q = {
+	struct request q = {
 		.head = {.nlmsg_len = NLMSG_LENGTH(sizeof(q.route)),
 			.nlmsg_type = RTM_NEWROUTE,
 			.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL},
@@ -61,26 +118,11 @@ route_add(int netlink, const struct route *to, struct err *err)
 			.rtm_scope = to->family == AF_INET ? RT_SCOPE_HOST : RT_SCOPE_UNIVERSE,
 			.rtm_type = RTN_LOCAL}};
 	const uint32_t lo = LO;
-	struct {
-		struct nlmsghdr head;
-		struct nlmsgerr error;
-		uint8_t more[256];
-	} answer;
-	ssize_t n;
 
 	if (to->bits != 0)
-		attribute_add(&q, RTA_DST, to->to, to->family == AF_INET ? 4 : 16);
+		attribute_add(&q, RTA_DST, to->to, address_bytes(to));
 	attribute_add(&q, RTA_OIF, &lo, sizeof(lo));
-	if (send(netlink, &q, q.head.nlmsg_len, 0) != (ssize_t)q.head.nlmsg_len)
-		return err_errno(err, "a route to lo");
-	n = recv(netlink, &answer, sizeof(answer), 0);
-	if (n < 0)
-		return err_errno(err, "a route to lo");
-	if (n < (ssize_t)NLMSG_LENGTH(sizeof(answer.error)) ||
-		answer.head.nlmsg_type != NLMSG_ERROR)
-		return err_set(err, -EIO, "a route to lo: the kernel answers something else");
-	errno = -answer.error.error;
-	return answer.error.error == 0 ? 0 : err_errno(err, "a route to lo");
+	return request_send(netlink, &q, "a route to lo", err);
 }
 
 int
@@ -92,8 +134,14 @@ plumbing_routes(const struct plumbing *p, struct err *err)
 
 	if (netlink < 0)
 		return err_errno(err, "a netlink socket");
-	r = route_add(netlink, &rows[0], err);
-	return r == 0 && p->ipv6 ? route_add(netlink, &rows[1], err) : r;
+	r = address_add(netlink, &dummy[0], err);
+	if (r == 0)
+		r = route_add(netlink, &rows[0], err);
+	if (r == 0 && p->ipv6)
+		r = address_add(netlink, &dummy[1], err);
+	if (r == 0 && p->ipv6)
+		r = route_add(netlink, &rows[1], err);
+	return r;
 }
 
 /* ---- sockets ---- */

@@ -129,7 +129,7 @@ boxed_begin(struct gates *g, const struct id *task, struct boxed *b)
 	assert_memory_not_equal(m.policy, zero, 32);
 	b->sandbox = m.sandbox;
 	b->facts = play_facts(p, &m.limits);
-	b->facts.captured = 3;
+	b->facts.captured = 51;
 	b->relay = play_spawned(p, &b->sandbox, &b->facts);
 	b->gateway = gateway_edge(g, &b->sandbox);
 }

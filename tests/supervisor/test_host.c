@@ -183,7 +183,7 @@ test_plumbing_without_ipv6(void **state)
 {
 	const struct plumbing rows[] = {
 		{.wanted = true, .ports = {80, 443}}, {.wanted = true, .capture = true}};
-	const uint8_t captured[] = {CAPTURED_POOL4, CAPTURED_ALL4};
+	const uint8_t captured[] = {CAPTURED_POOL4 | CAPTURED_DUMMY4, CAPTURED_ALL4 | CAPTURED_DUMMY4};
 
 	(void)state;
 	assert_int_equal(plumbing_count(&rows[0]), 5);

@@ -108,6 +108,8 @@ roots_count(const struct policy *p)
 int
 places_read(struct policy *p, struct err *err)
 {
+	for (size_t i = 0; p->capture && i < ARRAY_LEN(policy_capture_ports); i++)
+		must(port_add(p, policy_capture_ports[i])); /* the first ones */
 	for (size_t i = 0; i < p->nrules; i++) {
 		if (!port_add(p, p->rule[i].port))
 			return err_set(

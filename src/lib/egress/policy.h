@@ -78,9 +78,13 @@ struct policy {
 	size_t ntenants;
 	struct rule rule[POLICY_RULES_MAX]; /* in the order of the file */
 	size_t nrules;
-	uint16_t ports[POLICY_PORTS_MAX]; /* of all rules, ascending, 0 behind the last */
+	uint16_t ports
+		[POLICY_PORTS_MAX]; /* of all rules, and with capture those below; ascending, 0 behind the last */
 	size_t nports;
 };
+
+/* Where a program that is to be watched (capture) most likely goes, whatever rules there are. */
+static const uint16_t policy_capture_ports[] UNUSED = {80, 443};
 
 /* -EINVAL with what is wrong where; nothing holds then. *ret is large (some 40 KiB): not for a stack. */
 int policy_read(struct view document, struct policy *ret, struct err *err) MUST_CHECK;
