@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Our numbers beside bubblewrap and runc, on one machine in one run; `./run bench` is this program.
+"""Our numbers beside bubblewrap and runc, and the gateway beside other proxies, on one machine in one run; `./run bench` is this program.
 
-    bench.py --build DIR --state DIR [--rounds N] [--live N] [--json]
+    bench.py --build DIR --state DIR [--rounds N] [--live N] [--part sandboxes|egress] [--json]
 
 A row is a question; its value is the median (and the 99th percentile) of all rounds, beside it the number that the design
 wants to reach and the ratio to bubblewrap's `true` in the same run. The machine is what it is: compare ratios.
@@ -28,6 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 import actions  # noqa: E402
 import daemon  # noqa: E402
+import egress  # noqa: E402
 from acting import Acting  # noqa: E402
 
 
@@ -279,14 +280,19 @@ def main() -> int:
     parser.add_argument("--state", type=Path, required=True)
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--live", type=int, default=200)
+    parser.add_argument("--part", choices=("sandboxes", "egress"), help="only that half")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     daemon.BUILD, daemon.STATE = arguments.build.resolve(), arguments.state.resolve()
-    rows = measure(daemon.BUILD, daemon.STATE, arguments.rounds, arguments.live)
+    rows = measure(daemon.BUILD, daemon.STATE, arguments.rounds, arguments.live) if arguments.part != "egress" else []
+    gateway = egress.measure(daemon.BUILD) if arguments.part != "sandboxes" else []
     if arguments.json:
-        print(json.dumps([asdict(r) for r in rows]))
-    else:
+        print(json.dumps([asdict(r) for r in (*rows, *gateway)]))
+        return 0
+    if rows:
         table(rows)
+    if gateway:
+        egress.table(gateway)
     return 0
 
 

@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The gateway beside haproxy, squid, tinyproxy and mitmdump, against one nginx, with one client, in one run; bench.py prints the rows.
+
+All stand on loopback addresses of this machine. Load: wrk for kept connections, handshakes.c for new ones. Against the gateway the same
+programs run in the network namespace of a sandbox, outside of its control groups, as a program of the sandbox would connect: to the
+fake address. Peers get what their manuals say a plain forward (haproxy: reverse) proxy needs, no access log, no cache.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/egress")]
+from daemon import Daemon, wait_until  # noqa: E402
+from outside import Authority  # noqa: E402
+
+KIB = "x" * 1023 + "\n"
+MIB_1024 = 1 << 30
+
+
+@dataclass
+class Load:
+    rate: float
+    p50_ms: float
+    p99_ms: float
+
+
+def free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port: int = s.getsockname()[1]
+        return port
+
+
+class Programs:
+    """Started here, ended here."""
+
+    def __init__(self) -> None:
+        self.running: list[subprocess.Popen[bytes]] = []
+
+    def start(self, words: Sequence[str], port: int, **more: Any) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, **more)
+        self.running.append(process)
+
+        def heard() -> bool:
+            with contextlib.suppress(OSError):
+                socket.create_connection(("127.0.0.1", port), 1).close()
+                return True
+            assert process.poll() is None, f"{words[0]} ended with {process.returncode}"
+            return False
+
+        wait_until(f"{words[0]} listens", heard, 30)
+        return process
+
+    def stop(self) -> None:
+        for process in self.running:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # a session of its own: the process and its workers
+            process.wait(10)
+        self.running = []
+
+
+class Place:
+    """An origin and the certificates of the run."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="demilune-bench-"))
+        self.folder.chmod(0o755)
+        self.authority = Authority(self.folder / "ca")
+        self.programs = Programs()
+        self.http, self.https = free_port(), free_port()
+        self.nginx()
+
+    def nginx(self) -> None:
+        site = self.folder / "site"
+        site.mkdir()
+        (site / "1k").write_text(KIB)
+        with (site / "1g").open("wb") as file:
+            file.truncate(MIB_1024)
+        pem, key = self.authority.leaf(["origin.test"])
+        config = self.folder / "nginx.conf"
+        config.write_text(f"""daemon off; master_process off; pid {self.folder}/nginx.pid; error_log stderr crit;
+events {{ worker_connections 4096; }}
+http {{ access_log off; keepalive_requests 100000000; sendfile on; tcp_nopush on;
+  client_body_temp_path {self.folder}/t1; proxy_temp_path {self.folder}/t2; fastcgi_temp_path {self.folder}/t3; uwsgi_temp_path {self.folder}/t4; scgi_temp_path {self.folder}/t5;
+  server {{ listen 127.0.0.1:{self.http}; root {site}; }}
+  server {{ listen 127.0.0.1:{self.https} ssl; ssl_certificate {pem}; ssl_certificate_key {key}; ssl_protocols TLSv1.3; ssl_session_tickets off; root {site}; }} }}
+""")
+        self.programs.start(["nginx", "-c", str(config), "-e", "stderr"], self.http)
+
+    def close(self) -> None:
+        self.programs.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def peer(place: Place, name: str, build: Path) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+    """The port of a proxy that runs as long as the block."""
+    own, port, home = Programs(), free_port(), place.folder / name
+    home.mkdir(exist_ok=True)
+    home.chmod(0o777)
+    try:
+        yield port, own.start(command(place, name, port, home, build), port)
+    finally:
+        own.stop()
+
+
+def command(place: Place, name: str, port: int, home: Path, build: Path) -> list[str]:
+    config = home / "config"
+    ca = place.authority
+    if name == "haproxy":
+        config.write_text(f"global\n  maxconn 4096\n  nbthread 1\ndefaults\n  mode http\n  timeout connect 5s\n  timeout client 60s\n  timeout server 60s\n  http-reuse always\n"
+                          f"frontend f\n  bind 127.0.0.1:{port}\n  default_backend b\nbackend b\n  server s 127.0.0.1:{place.http}\n")
+        return ["haproxy", "-db", "-f", str(config)]
+    if name == "tinyproxy":
+        config.write_text(f"Port {port}\nListen 127.0.0.1\nTimeout 60\nLogLevel Critical\nLogFile \"/dev/null\"\nMaxClients 200\nConnectPort {place.https}\n")
+        return ["tinyproxy", "-d", "-c", str(config)]
+    if name.startswith("squid"):
+        listen = f"http_port 127.0.0.1:{port}"
+        more = ""
+        if name == "squid-bump":
+            pem = home / "ca.pem"
+            pem.write_bytes(ca.pem.read_bytes() + ca.key.read_bytes())
+            listen += f" ssl-bump cert={pem} generate-host-certificates=on dynamic_cert_mem_cache_size=4MB"
+            shutil.rmtree(home / "db", ignore_errors=True)
+            subprocess.run(["/usr/lib/squid/security_file_certgen", "-c", "-s", str(home / "db"), "-M", "4MB"], check=True, capture_output=True)
+            subprocess.run(["chown", "-R", "proxy:proxy", str(home / "db")], check=True)
+            more = (f"sslcrtd_program /usr/lib/squid/security_file_certgen -s {home}/db -M 4MB\nsslcrtd_children 5\nssl_bump bump all\n"
+                    f"tls_outgoing_options cafile={ca.pem}\n")
+        config.write_text(f"{listen}\nhttp_access allow all\ncache deny all\ncache_mem 8 MB\naccess_log none\ncache_log /dev/null\npid_filename {home}/pid\n"
+                          f"coredump_dir {home}\nshutdown_lifetime 0 seconds\nhosts_file {home}/hosts\n{more}")
+        (home / "hosts").write_text("127.0.0.1 origin.test\n")
+        return ["squid", "-N", "-f", str(config)]
+    venv = build / "bench-mitmproxy"
+    if not (venv / "bin/mitmdump").exists():
+        subprocess.run(["/usr/bin/python3", "-m", "venv", str(venv)], check=True)
+        subprocess.run([str(venv / "bin/pip"), "install", "-q", "mitmproxy==11.0.2"], check=True)
+    (home / "mitmproxy-ca.pem").write_bytes(ca.key.read_bytes() + ca.pem.read_bytes())
+    return [str(venv / "bin/mitmdump"), "-q", "--set", f"confdir={home}", "--set", "flow_detail=0", "--set", f"ssl_verify_upstream_trusted_ca={ca.pem}",
+            "--listen-host", "127.0.0.1", "--listen-port", str(port), "--anticache"]
+
+
+# ---- load ----
+
+
+def wrk(at: str, target: str, host: str, clients: int, seconds: float, inside: Sequence[str] = ()) -> Load:
+    """Kept connections. `target`: a path, or a whole URL for a forward proxy."""
+    with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
+        script.write(f'wrk.path = "{target}"\nwrk.headers["Host"] = "{host}"\n'
+                     'function done(s, l, r) io.write(string.format("RESULT %f %f %f %d\\n", s.requests / s.duration * 1e6, l:percentile(50) / 1e3, '
+                     'l:percentile(99) / 1e3, s.errors.status + s.errors.connect + s.errors.timeout)) end\n')
+        script.flush()
+        done = subprocess.run([*inside, "wrk", "-t1", f"-c{clients}", f"-d{seconds:g}s", "-s", script.name, f"http://{at}/"], capture_output=True, check=True)
+    found = re.search(r"RESULT (\S+) (\S+) (\S+) (\d+)", done.stdout.decode())
+    assert found and found[4] == "0", done.stdout.decode() + done.stderr.decode()
+    return Load(float(found[1]), float(found[2]), float(found[3]))
+
+
+def handshakes(build: Path, at: str, pem: Path, clients: int, seconds: float, proxied: str = "", inside: Sequence[str] = (), name: str = "origin.test",
+               path: str = "/1k") -> Load:
+    words = [*inside, str(build / "bench/handshakes"), at, name, str(pem), path, str(clients), f"{seconds:g}", *([proxied] if proxied else [])]
+    done = subprocess.run(words, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    rate, p50, p99 = map(float, done.stdout.split())
+    return Load(rate, p50 / 1000, p99 / 1000)
+
+
+def rss_mib(pid: int) -> float:
+    return int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1]) / 1024  # type: ignore[index]
+
+
+# ---- ours ----
+
+
+class Ours:
+    """A daemon, a sandbox with a policy that leads to the origin, and the way into its network namespace."""
+
+    def __init__(self, place: Place, build: Path) -> None:
+        self.stack = contextlib.ExitStack()
+        folder = place.folder / "policy.d"
+        folder.mkdir(exist_ok=True)
+        big = "budgets: {names: 10000, connections: 100000000, handshakes: 100000000, requests: 1000000000, bytes_out: 1000GiB, bytes_in: 1000GiB}\n"
+        (folder / "bench.yaml").write_text(f"""egress:
+  - fetch: {{url: "http://origin.test:{place.http}/**", address: 127.0.0.1, response_max: 4GiB}}
+  - fetch: {{url: "https://origin.test:{place.https}/**", address: 127.0.0.1, response_max: 4GiB}}
+  - passthrough: {{name: opaque.test, port: {place.https}, address: 127.0.0.1}}
+{big}""")
+        self.daemon = self.stack.enter_context(Daemon({"egress.policies": str(folder), "egress.roots": str(place.authority.pem), "defaults.ttl": "1h",
+                                                       "defaults.idle": "1h"}, build=build))
+        self.client = self.daemon.client
+        row = self.client.create(policy="bench")
+        self.box = row["id"]
+        pid = self.client.get(self.box).json["measured"]["host_pid"]
+        self.inside = ["nsenter", f"--net=/proc/{pid}/ns/net"]
+        self.gateway = self.daemon.by_role("gateway")
+        self.pem = place.folder / "sandbox.pem"
+        self.pem.write_bytes(self.client.read(self.box, "/run/demilune/trust/ca.crt").body)
+
+    def address(self, name: str) -> str:
+        done = self.client.exec(self.box, ["getent", "ahostsv4", name])
+        return str(done["stdout"].split()[0])
+
+    def gateway_pid(self) -> int:
+        """The one that serves the sandbox: spares hold no connection and grow by nothing, so it is the largest."""
+        return max(self.daemon.by_role("gateway"), key=rss_mib)
+
+    def close(self) -> None:
+        self.stack.close()
+
+
+def dns_us(ours: Ours, rounds: int) -> list[float]:
+    program = ("import socket,struct,time\nq=struct.pack('>HHHHHH',7,256,1,0,0,0)+b'\\x06origin\\x04test\\0'+struct.pack('>HH',1,1)\n"
+               "s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM); s.connect(('127.0.0.1',53))\n"
+               f"for n in range({rounds}+50):\n"
+               "    b=time.perf_counter(); s.send(q); s.recv(512)\n"
+               "    if n>=50: print((time.perf_counter()-b)*1e6)\n")
+    done = ours.client.exec(ours.box, ["python3", "-c", program])
+    assert done["exit_code"] == 0, done
+    return [float(x) for x in done["stdout"].split()]
+
+
+def deny_us(ours: Ours, place: Place, rounds: int) -> list[float]:
+    """From the last byte of a head to the first of its refusal, on a kept connection."""
+    program = ("import socket,time\n"
+               f"for n in range({rounds}+50):\n"
+               f"    s=socket.create_connection(('origin.test',{place.http})); s.setsockopt(6,1,1)\n"
+               f"    s.sendall(b'GET /1k HTTP/1.1\\r\\nHost: origin.test:{place.http + 1}\\r\\n\\r'); time.sleep(0.002)\n"
+               "    b=time.perf_counter(); s.sendall(b'\\n'); s.recv(4096)\n"
+               "    if n>=50: print((time.perf_counter()-b)*1e6)\n"
+               "    s.close()\n")
+    done = ours.client.exec(ours.box, ["python3", "-c", program])
+    assert done["exit_code"] == 0, done
+    return [float(x) for x in done["stdout"].split()]
+
+
+def idle_kib(ours: Ours, place: Place, count: int) -> float:
+    """What an idle intercepted connection weighs in the gateway."""
+    pid = ours.gateway_pid()
+    program = ("import socket,ssl,sys,time\nc=ssl.create_default_context()\nk=[]\n"
+               f"for n in range({count}):\n"
+               f"    s=c.wrap_socket(socket.create_connection(('origin.test',{place.https})),server_hostname='origin.test')\n"
+               f"    s.sendall(b'GET /1k HTTP/1.1\\r\\nHost: origin.test:{place.https}\\r\\n\\r\\n'); s.recv(4096)\n"
+               "    k.append(s)\n"
+               "print('ready',flush=True); time.sleep(4)\n")
+    import threading
+
+    before = rss_mib(pid)
+    thread = threading.Thread(target=ours.client.exec, args=(ours.box, ["python3", "-c", program]))
+    thread.start()
+    time.sleep(3)
+    after = rss_mib(pid)
+    thread.join()
+    return (after - before) * 1024 / count
+
+
+@dataclass
+class Measured:
+    what: str
+    value: float
+    unit: str
+    direct: float | None = None  # the same, straight to the origin
+    reach: float | None = None
+    more: bool = True  # is better
+    p50_ms: float | None = None
+    p99_ms: float | None = None
+
+
+def median_load(rounds: list[Load]) -> Load:
+    return sorted(rounds, key=lambda one: one.rate)[len(rounds) // 2]
+
+
+def kept(place: Place, ours: Ours, build: Path, seconds: float) -> list[Measured]:
+    """Kept connections: 32 at once, and one."""
+    at, rows = f"127.0.0.1:{place.http}", []
+    fake = f"{ours.address('origin.test')}:{place.http}"
+    host, url = f"origin.test:{place.http}", f"http://127.0.0.1:{place.http}/1k"
+
+    def both(name: str, target_at: str, target: str, who: str, inside: Sequence[str] = ()) -> tuple[Load, Load]:
+        wrk(target_at, target, who, 32, 1, inside)
+        return (median_load([wrk(target_at, target, who, 32, seconds, inside) for _ in range(3)]),
+                median_load([wrk(target_at, target, who, 1, seconds, inside) for _ in range(3)]))
+
+    direct, direct_one = both("direct", at, "/1k", host)
+    many, one = both("demilune", fake, "/1k", host, ours.inside)
+    # 12 k of 25.7 k: the goal as a ratio, so that it means the same on a slower machine.
+    rows.append(Measured("kept connections, 32 at once: direct (nginx)", direct.rate, "/s", None, None, True, direct.p50_ms, direct.p99_ms))
+    rows.append(Measured("  through the gateway", many.rate, "/s", direct.rate, round(min(12000.0, 0.47 * direct.rate)), True, many.p50_ms, many.p99_ms))
+    added = Measured("  what it adds, one at once", one.p50_ms - direct_one.p50_ms, "ms", None, 0.15, False)
+    for name in ("haproxy", "squid", "tinyproxy", "mitmdump"):
+        with peer(place, name, build) as (port, _):
+            load, alone = both(name, f"127.0.0.1:{port}", "/1k" if name == "haproxy" else url, f"127.0.0.1:{place.http}")
+        rows.append(Measured(f"  through {name}", load.rate, "/s", direct.rate, None, True, load.p50_ms, load.p99_ms))
+        added.what += f"; {name} {alone.p50_ms - direct_one.p50_ms:.2f}"
+    return [*rows, added]
+
+
+def new(place: Place, ours: Ours, build: Path, seconds: float) -> list[Measured]:
+    """New connections with TLS 1.3, eight at once."""
+    at, ca = f"127.0.0.1:{place.https}", place.authority.pem
+    fake = f"{ours.address('origin.test')}:{place.https}"
+    run = lambda *args, **more: median_load([handshakes(build, *args, 8, seconds, **more) for _ in range(3)])  # noqa: E731
+    direct = run(at, ca)
+    rows = [Measured("new connections with TLS, 8 at once: direct", direct.rate, "/s", None, None, True, direct.p50_ms, direct.p99_ms)]
+    load = run(fake, ours.pem, inside=ours.inside, path="/1k")
+    rows.append(Measured("  intercepted by the gateway", load.rate, "/s", direct.rate, 400, True, load.p50_ms, load.p99_ms))
+    for name in ("squid-bump", "mitmdump"):
+        with peer(place, name, build) as (port, _):
+            load = run(f"127.0.0.1:{port}", ca, proxied=f"{'origin.test' if name == 'squid-bump' else '127.0.0.1'}:{place.https}")
+        rows.append(Measured(f"  intercepted by {name}", load.rate, "/s", direct.rate, None, True, load.p50_ms, load.p99_ms))
+    opaque = f"{ours.address('opaque.test')}:{place.https}"
+    load = run(opaque, ca, inside=ours.inside, name="opaque.test")
+    rows.append(Measured("  passed through by the gateway", load.rate, "/s", direct.rate, round(0.85 * direct.rate), True, load.p50_ms, load.p99_ms))
+    for name in ("tinyproxy", "squid"):
+        with peer(place, name, build) as (port, _):
+            load = run(f"127.0.0.1:{port}", ca, proxied=at)
+        rows.append(Measured(f"  tunnelled by {name}", load.rate, "/s", direct.rate, None, True, load.p50_ms, load.p99_ms))
+    return rows
+
+
+def rest(place: Place, ours: Ours) -> list[Measured]:
+    asked, denied = dns_us(ours, 1000), deny_us(ours, place, 300)
+    base = rss_mib(ours.gateway_pid())
+    grown = rss_mib(ours.gateway_pid())
+    began = time.monotonic()
+    done = ours.client.exec(ours.box, f"curl -sS -o /dev/null -w '%{{size_download}}' http://origin.test:{place.http}/1g", timeout_s=300)
+    took = time.monotonic() - began
+    assert done["stdout"] == str(MIB_1024), done
+    grown = rss_mib(ours.gateway_pid()) - grown
+    return [Measured("a name answered, p50", statistics.median(asked), "us", None, 100, False),
+            Measured("a request refused after its head, p50", statistics.median(denied), "us", None, None, False),
+            Measured("memory of a gateway", base, "MiB", None, 10, False),
+            Measured("  of an idle intercepted connection", idle_kib(ours, place, 100), "KiB", None, 64, False),
+            Measured("1 GiB through the gateway", 1024 / took, "MiB/s"),
+            Measured("  what it grew meanwhile", max(grown, 0.0), "MiB", None, 1, False)]
+
+
+def measure(build: Path, seconds: float = 5) -> list[Measured]:
+    place = Place()
+    try:
+        ours = Ours(place, build)
+        try:
+            return kept(place, ours, build, seconds) + new(place, ours, build, seconds) + rest(place, ours)
+        finally:
+            ours.close()
+    finally:
+        place.close()
+
+
+def table(rows: list[Measured]) -> None:
+    print(f"{'egress':78} {'value':>9}      {'p50':>8} {'p99':>8}  {'of direct':>9} {'reach':>7}")
+    for r in rows:
+        met = " " if r.reach is None else "+" if (r.value >= r.reach if r.more else r.value <= r.reach) else "-"
+        ratio = f"{r.value / r.direct:8.2f}x" if r.direct else ""
+        lat = f"{r.p50_ms:8.2f} {r.p99_ms:8.2f}" if r.p50_ms is not None and r.p99_ms is not None else f"{'':17}"
+        print(f"{r.what:78} {r.value:9.2f} {r.unit:5} {lat}  {ratio:>9} {'' if r.reach is None else f'{r.reach:g}':>7}{met}")
