@@ -144,10 +144,10 @@ class Inside:
         return found
 
 
-def over_http(client: daemon.Client, rounds: int) -> list[float]:
+def over_http(client: daemon.Client, rounds: int, **fields: str) -> list[float]:
     def once() -> None:
         began = time.perf_counter()
-        box = client.create()["id"]
+        box = client.create(**fields)["id"]
         client.exec(box, ["/bin/true"])
         values.append((time.perf_counter() - began) * 1000)
         client.kill(box)
@@ -158,6 +158,21 @@ def over_http(client: daemon.Client, rounds: int) -> list[float]:
     for _ in range(rounds):
         once()
     return values
+
+
+def with_policy(build: Path, rounds: int) -> list[Row]:
+    """On one host that has a policy, in turns: sandboxes without one, and with."""
+    plain: list[float] = []
+    policed: list[float] = []
+    with tempfile.TemporaryDirectory(prefix="demilune-bench-") as place:
+        Path(place).chmod(0o755)
+        Path(place, "web.yaml").write_text('egress:\n  - fetch: {url: "https://docs.example.com/help/**"}\n')
+        with daemon.Daemon({"egress.policies": place}, build=build) as here:
+            for _ in range(10):
+                plain += over_http(here.client, max(1, rounds // 10))
+                policed += over_http(here.client, max(1, rounds // 10), policy="web")
+    return [row("create to first result, policies on the host", plain, reach=10),
+            row("create to first result, with a policy", policed, reach=round(1 + statistics.median(plain), 2))]
 
 
 SDK = """
@@ -260,6 +275,8 @@ def measure(build: Path, state: Path, rounds: int, live: int) -> list[Row]:
         rows.append(row("create to first result, Python SDK", over_sdk(build, here, rounds), reach=15))
         progress("sizes")
         rows += sizes(here, 20)
+    progress("with a policy")
+    rows += with_policy(build, rounds)
     progress("actions")
     return rows + acts(build, rounds)
 
