@@ -313,10 +313,10 @@ class Gateway:
                 self.lock.wait(min(left, 0.2))
         return True
 
-    def verdict(self, reason: str, seconds: float = 7) -> Json:
-        """The verdict with this reason, that must come; not one about a question of DNS."""
+    def verdict(self, reason: str, seconds: float = 7, *, dns: bool = False) -> Json:
+        """The verdict with this reason, that must come; about a question of DNS, or not about one."""
         def found() -> list[Json]:
-            return [v for v in self.verdicts if v["reason"] == reason and v["scheme"] != "dns"]
+            return [v for v in self.verdicts if v["reason"] == reason and (v["scheme"] == "dns") == dns]
 
         assert self.wait(lambda: bool(found()), seconds), (reason, self.verdicts)
         return found()[0]

@@ -48,7 +48,7 @@ def test_J3_an_address_that_is_no_name_s_hears_a_reset(address: str, port: int) 
         hung_up(address, port)
         v = g.verdict("raw-address")
         assert (v["verdict"], v["scheme"], v["address"], v["port"], v["name"]) == ("refused", "none", address, port, "")
-        assert g.reaches == [] and origin.quiet()
+        assert g.reaches == [] and origin.heard == []
 
 
 def test_a_name_s_address_is_anybody_s_only_after_it_was_asked_for() -> None:
@@ -58,7 +58,7 @@ def test_a_name_s_address_is_anybody_s_only_after_it_was_asked_for() -> None:
     with begun() as (g, origin):
         hung_up(before, 80)
         assert g.verdict("raw-address")["address"] == before
-        assert g.reaches == [] and origin.quiet()
+        assert g.reaches == [] and origin.heard == []
         with g.dial("plain.test", 80) as s:
             s.sendall(b"GET / HTTP/1.1\r\nHost: plain.test\r\n\r\n")
             assert answer_of(s)[0] == 200
@@ -69,7 +69,7 @@ def test_names_of_ipv6_have_no_other_address() -> None:
     with begun(ipv6=True) as (g, origin):
         hung_up("198.18.0.1", 80)
         assert g.verdict("raw-address")["address"] == "198.18.0.1"
-        assert g.reaches == [] and origin.quiet()
+        assert g.reaches == [] and origin.heard == []
 
 
 @pytest.mark.parametrize(("address", "port"), [
@@ -89,7 +89,7 @@ def test_J3_with_capture_every_address_is_refused_and_recorded(address: str, por
                 with pytest.raises(TimeoutError):
                     s.recv(512)
             assert g.wait(lambda: any(v["scheme"] == "dns" and v["address"] == address for v in g.verdicts))
-            assert g.reaches == [] and origin.quiet()
+            assert g.reaches == [] and origin.heard == []
     finally:
         subprocess.run([*family, "route", "del", "local", "default", "dev", "lo"], check=True)
 
@@ -119,7 +119,7 @@ def test_L2_at_the_cap_others_wait_and_dns_goes_on() -> None:
         with g.dial("plain.test", 80) as late:
             late.sendall(b"GET / HTTP/1.1\r\nHost: plain.test\r\n\r\n")
             assert drain(late, 0.7) == (b"", "open")
-            assert origin.quiet()
+            assert origin.heard == []
             assert g._resolve("docs.example")[0] == 0
             used = cpu(g)
             time.sleep(1)

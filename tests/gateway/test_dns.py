@@ -131,7 +131,7 @@ def test_a_policy_for_ipv6_has_the_other_pool() -> None:
 def test_what_no_rule_can_match_does_not_exist_and_is_recorded(gateway: Gateway) -> None:
     for kind in (A, AAAA, TXT, HTTPS):
         assert ask("intake.evil.tld", kind) == (NXDOMAIN, None)
-    v = gateway.verdict("no-rule")
+    v = gateway.verdict("no-rule", dns=True)
     assert (v["verdict"], v["scheme"], v["name"], v["port"], v["rule"]) == ("refused", "dns", "intake.evil.tld", 53, 0xffff)
     assert v["address"] == "" and v["path"] == ""
 
@@ -149,7 +149,7 @@ def test_A29_names_by_label(gateway: Gateway, name: str, there: bool) -> None:
     b"-a.many.test", b"a-.many.test", b"a_b.many.test", b"*.many.test", b"127.0.0.1", b"2130706433", b"0x7f.1", b"xn--.test", b""])
 def test_A12_A13_A14_A16_A17_A19_A23_B2_B3_what_is_no_host_name(gateway: Gateway, name: bytes) -> None:
     assert ask(name) == (NXDOMAIN, None)
-    v = gateway.verdict("no-rule")
+    v = gateway.verdict("no-rule", dns=True)
     assert v["name"] in ("", "xn--.test"), "bytes of a program in the record"
 
 
@@ -230,7 +230,7 @@ def test_J1_who_asks_a_name_s_address_is_not_answered(gateway: Gateway) -> None:
     assert address is not None
     with pytest.raises(TimeoutError):
         udp(question("docs.example"), address, 0.3)
-    v = gateway.verdict("raw-address")
+    v = gateway.verdict("raw-address", dns=True)
     assert (v["scheme"], v["address"], v["port"], v["name"]) == ("dns", address, 53, "")
     with pytest.raises(ConnectionResetError), socket.create_connection((address, 53), 5) as s:
         s.sendall(tcp_frame(question("docs.example")))
@@ -306,7 +306,7 @@ def test_L7_at_the_end_of_the_budget_no_name_more() -> None:
         first = ask("docs.example")[1]
         assert first is not None and ask("plain.test")[0] == NOERROR
         assert ask("a.one.test") == (SERVFAIL, None)
-        v = g.verdict("quota")
+        v = g.verdict("quota", dns=True)
         assert (v["verdict"], v["scheme"], v["name"]) == ("refused", "dns", "a.one.test")
         assert ask("docs.example") == (NOERROR, first)  # what it has it keeps
         assert ask("evil.tld") == (NXDOMAIN, None)
