@@ -147,6 +147,8 @@ static const char *const lost_why[SANDBOX_REASON_MAX] = {
 	[SANDBOX_REASON_HOST_STOPPED] = LOST "the host was stopped",
 	[SANDBOX_REASON_ENGINE_RESTART] = LOST "the engine was restarted",
 	[SANDBOX_REASON_PROTOCOL] = LOST "its agent broke the protocol",
+	[SANDBOX_REASON_GATEWAY_LOST] = LOST
+	"its gateway was lost, and with it all that it could reach",
 };
 #undef LOST
 
