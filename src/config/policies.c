@@ -323,9 +323,9 @@ compile_one(struct builder *b, const struct operations_file *file, struct compil
 	if (!section_read(b, SECTION_POLICY, document.root, &p.s))
 		return;
 	read_tenants(b, &p);
+	read_switches(b, &p); /* ports of capture count */
 	read_rules(b, &p);
 	read_budgets(b, &p);
-	read_switches(b, &p);
 	if (b->faults == before)
 		write_policy(b, &p, ret);
 	free(p.rule);

@@ -359,6 +359,8 @@ lists_have_an_end(void **state)
 			"66:5: a policy has at most 64 rules", 64},
 		{"egress:\n", "  - tcp: {name: h.example, port: 9%02u}\n", "",
 			"18:5: port 916 is one more than the 16 different ports", 16},
+		{"capture: true\negress:\n", "  - tcp: {name: h.example, port: 9%02u}\n", "",
+			"17:5: port 914 is one more than the 16 different ports", 14},
 		{"egress:\n", "  - fetch: {url: https://h.example/, roots: r%u}\n", "",
 			"10:5: a policy can have at most 8 different roots", 8},
 		{"egress:\n  - fetch:\n      url: https://h.example/\n      query:\n",

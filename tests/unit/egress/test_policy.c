@@ -59,11 +59,12 @@ every_key_of_the_form_is_read(void **state)
 	assert_int_equal(scratch.ntenants, 2);
 	assert_true(view_is(scratch.tenant[1], "zeta"));
 	assert_int_equal(scratch.nrules, 4);
-	assert_int_equal(scratch.nports, 3);
-	assert_int_equal(scratch.ports[0], 443);
-	assert_int_equal(scratch.ports[1], 873);
-	assert_int_equal(scratch.ports[2], 8443);
-	assert_int_equal(scratch.ports[3], 0);
+	assert_int_equal(scratch.nports, 4); /* 80 because of capture */
+	assert_int_equal(scratch.ports[0], 80);
+	assert_int_equal(scratch.ports[1], 443);
+	assert_int_equal(scratch.ports[2], 873);
+	assert_int_equal(scratch.ports[3], 8443);
+	assert_int_equal(scratch.ports[4], 0);
 
 	assert_int_equal(r->kind, RULE_KIND_FETCH);
 	assert_true(r->exact && !r->literal && r->tls && r->websocket);
