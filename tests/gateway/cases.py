@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fixture of the tables (rules for allowed.test in TLS and plain.test without) and what is asserted about each refusal: the verdict was told,
-the dialer was asked for nothing, the origin heard nothing."""
+"""The fixture of the tables (rules for allowed.test in TLS and plain.test without) and what is asserted about each refusal:
+the verdict was told, the dialer was asked for nothing, the origin heard nothing."""
 
 import json
 import socket
@@ -10,6 +10,8 @@ from typing import Any
 import certs
 import rig
 
+Reason = str | tuple[str, ...]
+Status = int | tuple[int, ...]
 METHODS = ["GET", "HEAD", "POST", "OPTIONS"]
 
 
@@ -23,7 +25,9 @@ class World:
             rig.fetch("https://allowed.test/v1/**", methods=METHODS, request_max=1 << 20, query=["q", "x"]),
             rig.fetch("http://plain.test/v1/**", methods=METHODS, request_max=1 << 20, query=["q", "x"]),
             rig.fetch("https://small.test/**", methods=METHODS, request_max=16, response_max=64),
-            rig.fetch("http://1.2.3.4/**"), {"host": "ssh.test", "kind": "tcp", "port": 2222})
+            rig.fetch("http://1.2.3.4/**"),
+            {"host": "ssh.test", "kind": "tcp", "port": 2222},
+        )
         to: dict[tuple[str, int], int | str] = {("allowed.test", 443): self.tls.port, ("plain.test", 80): self.plain.port}
         self.g = rig.Gateway(document, to, roots=certs.authority(), **more)
 
@@ -42,14 +46,22 @@ class World:
 
     def told(self, reason: str) -> int:
         """Verdicts and counts of this reason that were not allowed."""
-        rows = [v for v in self.g.verdicts if v["reason"] == reason]
-        return len(rows) + sum(f["count"] for f in self.g.flows if f["reason"] == reason)
+        return self.g.told(reason)
 
     def heard(self) -> int:
         return sum(len(h) for h in self.tls.heard + self.plain.heard)
 
-    def refused(self, s: socket.socket, raw: bytes, reason: str | tuple[str, ...], status: int | tuple[int, ...], *, more: bool = True,
-            silent: bool = True, end: bool = False) -> bytes:
+    def refused(
+        self,
+        s: socket.socket,
+        raw: bytes,
+        reason: str | tuple[str, ...],
+        status: int | tuple[int, ...],
+        *,
+        more: bool = True,
+        silent: bool = True,
+        end: bool = False,
+    ) -> bytes:
         """Sends it; all that must hold of the refusal. status 0: closed without a word. silent False: its server may have been asked."""
         reasons = (reason,) if isinstance(reason, str) else reason
         statuses = (status,) if isinstance(status, int) else status
@@ -76,7 +88,9 @@ class World:
                 assert said["code"] in reasons, said
                 assert said["error"] and said["hint"], said
         assert self.g.wait(lambda: any(self.told(r) > before[r] for r in reasons), 4), (
-            reasons, [(v["verdict"], v["reason"]) for v in self.g.verdicts[-3:]])
+            reasons,
+            [(v["verdict"], v["reason"]) for v in self.g.verdicts[-3:]],
+        )
         if silent:
             assert len(self.g.reaches) == reaches, "the dialer was asked"
             assert self.heard() == heard, "the origin heard something"

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The real gateway in a network namespace of its own, between recording neighbours: an engine that keeps verdicts, a dialer that notes each
-REACH and connects to an origin of the test's, a broker. So a refusal can be seen from three sides: what was told, that nothing was asked for,
-and that the origin heard nothing."""
+REACH and connects to an origin of the test's, a broker. So a refusal can be seen from three sides: what was told, that nothing was asked
+for, and that the origin heard nothing."""
 
+import contextlib
 import fcntl
 import hashlib
 import json
@@ -17,15 +18,23 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import wire
 
 BUILD = Path(os.environ.get("DEMILUNE_BUILD", str(Path(__file__).resolve().parents[2] / "build")))
 UID = 64190
-BUDGETS = {"brokered": 200, "bytes_in": 1 << 31, "bytes_out": 1 << 26, "connections": 10000, "handshakes": 5000, "names": 100,
-    "requests": 20000}
+BUDGETS = {
+    "brokered": 200,
+    "bytes_in": 1 << 31,
+    "bytes_out": 1 << 26,
+    "connections": 10000,
+    "handshakes": 5000,
+    "names": 100,
+    "requests": 20000,
+}
 Json = dict[str, Any]
 
 
@@ -41,8 +50,14 @@ def fetch(url: str, **more: Any) -> Json:
     scheme, _, rest = url.partition("://")
     where, _, path = rest.partition("/")
     host, _, port = where.partition(":")
-    rule: Json = {"host": host, "kind": "fetch", "methods": ["GET", "HEAD"], "path": "/" + path,
-        "port": int(port) if port else (443 if scheme == "https" else 80), "response_max": 8 << 20}
+    rule: Json = {
+        "host": host,
+        "kind": "fetch",
+        "methods": ["GET", "HEAD"],
+        "path": "/" + path,
+        "port": int(port) if port else (443 if scheme == "https" else 80),
+        "response_max": 8 << 20,
+    }
     if scheme == "https":
         rule["tls"] = True
     rule.update(more)
@@ -57,7 +72,7 @@ def policy(*rules: Json, **more: Any) -> bytes:
 def sealed(data: bytes) -> int:
     fd = os.memfd_create("policy", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.write(fd, data)
-    fcntl.fcntl(fd, 1033, 0xf)  # F_ADD_SEALS: seal, shrink, grow, write
+    fcntl.fcntl(fd, 1033, 0xF)  # F_ADD_SEALS: seal, shrink, grow, write
     return fd
 
 
@@ -79,8 +94,9 @@ def whole(text: bytes) -> int | None:
 class Origin:
     """A server that notes all it hears, byte for byte, and answers as it is told."""
 
-    def __init__(self, answer: Callable[["Origin", socket.socket, bytes], None] | bytes | None = None,
-            tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, answer: Callable[["Origin", socket.socket, bytes], None] | bytes | None = None, tls: ssl.SSLContext | None = None
+    ) -> None:
         self.answer = answer if answer is not None else b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
         self.tls = tls
         self.heard: list[bytes] = []  # one per connection
@@ -126,18 +142,14 @@ class Origin:
     def close(self) -> None:
         self.listener.close()
         for s in self.live:
-            try:
+            with contextlib.suppress(OSError):
                 s.close()
-            except OSError:
-                pass
 
 
 def say(s: socket.socket, *words: Any, **fields: Any) -> None:
     """To a gateway that may be gone."""
-    try:
+    with contextlib.suppress(OSError):
         wire.send(s, *words, **fields)
-    except OSError:
-        pass
 
 
 def faults(m: Json) -> list[str]:
@@ -149,7 +161,9 @@ def faults(m: Json) -> list[str]:
         found.append("method or name " + m["method"] + m["name"])
     if m["query"] and not m["query"].endswith(b"\0"):
         found.append("query")
-    if (m["verdict"] == "allowed") != (m["reason"] == "none") or (m["verdict"] == "allowed" and (m["rule"] == 0xffff or not m["address"] and not brokered(m))):
+    if (m["verdict"] == "allowed") != (m["reason"] == "none") or (
+        m["verdict"] == "allowed" and (m["rule"] == 0xFFFF or not m["address"] and not brokered(m))
+    ):
         found.append(f"{m['verdict']} {m['reason']} {m['rule']} {m['address']}")
     return found
 
@@ -162,9 +176,17 @@ def brokered(m: Json) -> bool:
 class Gateway:
     """One gateway. `to` says where names lead: (name, port) to the port of an origin, or to a reason of the dialer's."""
 
-    def __init__(self, document: bytes, to: dict[tuple[str, int], int | str] | None = None, *, keep: bool | str = True,
-            lend: dict[str, int] | None = None, broker: Callable[[Json], Json] | None = None, roots: bytes = b"",
-            engine: bool = True) -> None:
+    def __init__(
+        self,
+        document: bytes,
+        to: dict[tuple[str, int], int | str] | None = None,
+        *,
+        keep: bool | str = True,
+        lend: dict[str, int] | None = None,
+        broker: Callable[[Json], Json] | None = None,
+        roots: bytes = b"",
+        engine: bool = True,
+    ) -> None:
         self.document, self.to, self.keep, self.broker = document, to or {}, keep, broker
         self.lend = {**BUDGETS, **(lend or {})}
         self.over = True
@@ -215,10 +237,23 @@ class Gateway:
 
         # As the supervisor starts it: an own uid, with what the jail needs to take all away.
         caps = "+setuid,+setgid,+setpcap"
-        start = ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", f"--inh-caps=-all,{caps}", f"--ambient-caps=-all,{caps}",
-            f"--bounding-set=-all,{caps}"]
-        return subprocess.Popen([*start, BUILD / "src" / "gateway" / "demilune-gateway"], stdin=subprocess.DEVNULL, preexec_fn=place,
-            close_fds=True, pass_fds=(3,), env={})
+        start = [
+            "setpriv",
+            f"--reuid={UID}",
+            f"--regid={UID}",
+            "--clear-groups",
+            f"--inh-caps=-all,{caps}",
+            f"--ambient-caps=-all,{caps}",
+            f"--bounding-set=-all,{caps}",
+        ]
+        return subprocess.Popen(
+            [*start, BUILD / "src" / "gateway" / "demilune-gateway"],
+            stdin=subprocess.DEVNULL,
+            preexec_fn=place,
+            close_fds=True,
+            pass_fds=(3,),
+            env={},
+        )
 
     def _listen(self, kind: str, port: int) -> None:
         udp = kind == "dns_udp"
@@ -313,8 +348,14 @@ class Gateway:
                 self.lock.wait(min(left, 0.2))
         return True
 
+    def told(self, reason: str) -> int:
+        """Verdicts and counts of this reason."""
+        counts: list[int] = [f["count"] for f in self.flows if f["reason"] == reason]
+        return len([v for v in self.verdicts if v["reason"] == reason]) + sum(counts)
+
     def verdict(self, reason: str, seconds: float = 7, *, dns: bool = False) -> Json:
         """The verdict with this reason, that must come; about a question of DNS, or not about one."""
+
         def found() -> list[Json]:
             return [v for v in self.verdicts if v["reason"] == reason and (v["scheme"] == "dns") == dns]
 

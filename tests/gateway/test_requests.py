@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows E (framing) and F (path and query) of the tables, each on the plain listener and inside of intercepted TLS."""
 
-from typing import Iterator
+from collections.abc import Iterator
 
 import pytest
-
 import rig
-from cases import World, request
+from cases import Reason, Status, World, request
 
 HOST = {"plain": "plain.test", "tls": "allowed.test"}
 
@@ -65,7 +64,7 @@ def test_a_head_with_two_readings_is_400(world: World, how: str, case: str) -> N
     world.refused(world.connect(how), post(HOST[how], *FRAMING[case]), "framing", 400)
 
 
-LINES = {
+LINES: dict[str, tuple[bytes, Reason, Status]] = {
     "E9_first_field_begins_with_a_blank": (b"GET /v1/x HTTP/1.1\r\n X: y\r\nHost: HOST\r\n\r\n", "framing", 400),
     "E19_two_blanks": (b"GET  /v1/x HTTP/1.1\r\nHost: HOST\r\n\r\n", "framing", 400),
     "E19_tab": (b"GET\t/v1/x HTTP/1.1\r\nHost: HOST\r\n\r\n", "framing", 400),
@@ -81,8 +80,16 @@ LINES = {
     "E7_coding_in_1_0": (b"POST /v1/x HTTP/1.0\r\nHost: HOST\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "framing", 400),
     "E23_expect_list": (b"POST /v1/x HTTP/1.1\r\nHost: HOST\r\nContent-Length: 1\r\nExpect: 100-continue, x\r\n\r\na", "framing", 417),
     "E23_expect_other": (b"POST /v1/x HTTP/1.1\r\nHost: HOST\r\nContent-Length: 1\r\nExpect: 100-Continue x\r\n\r\na", "framing", 417),
-    "E29_method_override": (b"POST /v1/x HTTP/1.1\r\nHost: HOST\r\nX-HTTP-Method-Override: DELETE\r\nContent-Length: 0\r\n\r\n", "method", 403),
-    "E29_method_override_other": (b"POST /v1/x HTTP/1.1\r\nHost: HOST\r\nX-Method-Override: DELETE\r\nContent-Length: 0\r\n\r\n", "method", 403),
+    "E29_method_override": (
+        b"POST /v1/x HTTP/1.1\r\nHost: HOST\r\nX-HTTP-Method-Override: DELETE\r\nContent-Length: 0\r\n\r\n",
+        "method",
+        403,
+    ),
+    "E29_method_override_other": (
+        b"POST /v1/x HTTP/1.1\r\nHost: HOST\r\nX-Method-Override: DELETE\r\nContent-Length: 0\r\n\r\n",
+        "method",
+        403,
+    ),
     "E21_get_with_body": (b"GET /v1/x HTTP/1.1\r\nHost: HOST\r\nContent-Length: 5\r\n\r\nhello", "body-limit", 400),
     "E21_head_with_body": (b"HEAD /v1/x HTTP/1.1\r\nHost: HOST\r\nContent-Length: 5\r\n\r\nhello", "body-limit", 400),
     "E21_delete_with_body": (b"DELETE /v1/x HTTP/1.1\r\nHost: HOST\r\nContent-Length: 5\r\n\r\nhello", "body-limit", 400),
@@ -111,19 +118,35 @@ def test_a_request_that_is_none_of_a_rules(world: World, how: str, case: str) ->
     world.refused(world.connect(how), raw.replace(b"HOST", HOST[how].encode()), reason, status)
 
 
-PATHS = {
-    "F1_dot_dot": ("/v1/../admin", "path", 400), "F1_dot": ("/v1/./x", "path", 400), "F1_encoded": ("/v1/%2e%2e/admin", "path", 400),
-    "F1_half_encoded": ("/v1/.%2e/", "path", 400), "F2_encoded_slash": ("/v1/%2fadmin", "path", 400),
-    "F2_encoded_slashes": ("/v1%2f..%2fadmin", "path", 400), "F2_encoded_backslash": ("/v1/%5cadmin", "path", 400),
-    "F2_backslash": ("/v1/\\admin", "path", 400), "F3_empty_first": ("//v1/x", "path", 400), "F3_empty": ("/v1//x", "path", 400),
-    "F4_parameter_and_dots": ("/v1;x=1/../admin", "path", (400, 403)), "F4_parameter": ("/v1/a;b", "path", 403),
-    "F6_nul": ("/v1/%00", "path", 400), "F6_crlf": ("/v1/%0d%0a", "path", 400), "F6_raw_high": ("/v1/\xe4", "path", 400),
-    "F6_fragment": ("/v1/x#y", "path", 400), "F7_bad_escape": ("/v1/%zz", ("path", "url-syntax"), 400),
-    "F7_u_escape": ("/v1/%u002e", ("path", "url-syntax"), 400), "F7_double": ("/v1/%252e%252e", "path", 400),
-    "F8_prefix_without_slash": ("/v1", "path", 403), "F8_prefix_longer": ("/v1evil", "path", 403), "F13_overlong": ("/v1/%c0%ae", "path", 400),
-    "D9_another_path": ("/v2/x", "path", 403), "A7_network_path": ("//evil.test/", "path", 400),
-    "F_parameter_of_no_rule": ("/v1/x?other=1", "query", 403), "F_parameter_twice": ("/v1/x?q=1&q=2", "url-syntax", 400),
-    "F_parameter_bad_escape": ("/v1/x?q=%zz", "url-syntax", 400), "K4_key_in_the_query": ("/v1/x?api_key=1", ("cred-scope", "query"), 403),
+PATHS: dict[str, tuple[str, Reason, Status]] = {
+    "F1_dot_dot": ("/v1/../admin", "path", 400),
+    "F1_dot": ("/v1/./x", "path", 400),
+    "F1_encoded": ("/v1/%2e%2e/admin", "path", 400),
+    "F1_half_encoded": ("/v1/.%2e/", "path", 400),
+    "F2_encoded_slash": ("/v1/%2fadmin", "path", 400),
+    "F2_encoded_slashes": ("/v1%2f..%2fadmin", "path", 400),
+    "F2_encoded_backslash": ("/v1/%5cadmin", "path", 400),
+    "F2_backslash": ("/v1/\\admin", "path", 400),
+    "F3_empty_first": ("//v1/x", "path", 400),
+    "F3_empty": ("/v1//x", "path", 400),
+    "F4_parameter_and_dots": ("/v1;x=1/../admin", "path", (400, 403)),
+    "F4_parameter": ("/v1/a;b", "path", 403),
+    "F6_nul": ("/v1/%00", "path", 400),
+    "F6_crlf": ("/v1/%0d%0a", "path", 400),
+    "F6_raw_high": ("/v1/\xe4", "path", 400),
+    "F6_fragment": ("/v1/x#y", "path", 400),
+    "F7_bad_escape": ("/v1/%zz", ("path", "url-syntax"), 400),
+    "F7_u_escape": ("/v1/%u002e", ("path", "url-syntax"), 400),
+    "F7_double": ("/v1/%252e%252e", "path", 400),
+    "F8_prefix_without_slash": ("/v1", "path", 403),
+    "F8_prefix_longer": ("/v1evil", "path", 403),
+    "F13_overlong": ("/v1/%c0%ae", "path", 400),
+    "D9_another_path": ("/v2/x", "path", 403),
+    "A7_network_path": ("//evil.test/", "path", 400),
+    "F_parameter_of_no_rule": ("/v1/x?other=1", "query", 403),
+    "F_parameter_twice": ("/v1/x?q=1&q=2", "url-syntax", 400),
+    "F_parameter_bad_escape": ("/v1/x?q=%zz", "url-syntax", 400),
+    "K4_key_in_the_query": ("/v1/x?api_key=1", ("cred-scope", "query"), 403),
 }
 
 
@@ -133,7 +156,14 @@ def test_a_path_with_two_readings_or_of_no_rule(world: World, how: str, case: st
     world.refused(world.connect(how), request(f"GET {path} HTTP/1.1", HOST[how]), reason, status)
 
 
-CREDENTIALS = ["Authorization: Bearer x", "AUTHORIZATION: Basic eDp5", "Cookie: a=b", "X-Api-Key: k", "x_api_key: k", "Proxy-Authorization: Basic x"]
+CREDENTIALS = [
+    "Authorization: Bearer x",
+    "AUTHORIZATION: Basic eDp5",
+    "Cookie: a=b",
+    "X-Api-Key: k",
+    "x_api_key: k",
+    "Proxy-Authorization: Basic x",
+]
 
 
 @pytest.mark.parametrize("field", CREDENTIALS)
@@ -141,16 +171,29 @@ def test_K4_a_credential_of_the_program_is_refused(world: World, how: str, field
     world.refused(world.connect(how), request("GET /v1/x HTTP/1.1", HOST[how], field), "cred-scope", 403)
 
 
-NAMES = {"G3_another_host": "evil.test", "G24_another_port": "SELF:8443", "E_address": "127.0.0.1", "G3_below": "x.SELF", "G3_longer": "SELF.evil.test",
-    "B_zone": "[fe80::1%25eth0]", "A22_two_dots": "SELF..", "A12_escaped": "SELF%2e", "A1_user": "a@SELF"}
+NAMES = {
+    "G3_another_host": "evil.test",
+    "G24_another_port": "SELF:8443",
+    "E_address": "127.0.0.1",
+    "G3_below": "x.SELF",
+    "G3_longer": "SELF.evil.test",
+    "B_zone": "[fe80::1%25eth0]",
+    "A22_two_dots": "SELF..",
+    "A12_escaped": "SELF%2e",
+    "A1_user": "a@SELF",
+}
 
 
 @pytest.mark.parametrize("case", NAMES)
 def test_a_host_that_is_not_the_name_is_421(world: World, how: str, case: str) -> None:
     """G3, G24: domain fronting."""
     host = NAMES[case].replace("SELF", HOST[how])
-    world.refused(world.connect(how), request("GET /v1/x HTTP/1.1", host), ("name-mismatch", "host-syntax", "ip-literal", "port", "url-syntax"),
-        (421, 400, 403))
+    world.refused(
+        world.connect(how),
+        request("GET /v1/x HTTP/1.1", host),
+        ("name-mismatch", "host-syntax", "ip-literal", "port", "url-syntax"),
+        (421, 400, 403),
+    )
 
 
 @pytest.mark.parametrize("host", ["SELF", "SELF.", "UPPER", "SELF:PORT"])
@@ -166,7 +209,9 @@ def test_G4_an_absolute_form_that_names_another_place_is_421(world: World, how: 
     for url in ("https://evil.test/v1/x", "http://evil.test/v1/x"):
         world.refused(world.connect(how), request(f"GET {url} HTTP/1.1", HOST[how]), ("name-mismatch", "scheme"), (421, 400))
     other = "https" if how == "plain" else "http"
-    world.refused(world.connect(how), request(f"GET {other}://{HOST[how]}/v1/x HTTP/1.1", HOST[how]), ("name-mismatch", "scheme"), (421, 400))
+    world.refused(
+        world.connect(how), request(f"GET {other}://{HOST[how]}/v1/x HTTP/1.1", HOST[how]), ("name-mismatch", "scheme"), (421, 400)
+    )
 
 
 def test_E26_a_second_request_behind_an_empty_body_is_judged_alone(world: World, how: str) -> None:
@@ -206,17 +251,31 @@ def test_E31_one_empty_line_first_is_fine(world: World, how: str) -> None:
 def test_E16_trailers_and_extensions_are_dropped(world: World, how: str) -> None:
     origin = world.plain if how == "plain" else world.tls
     s = world.connect(how)
-    world.allowed(s, post(HOST[how], "Transfer-Encoding: chunked", body=b"3;a=b\r\nabc\r\n0\r\nHost: evil.test\r\nAuthorization: x\r\n\r\n"))
+    world.allowed(
+        s, post(HOST[how], "Transfer-Encoding: chunked", body=b"3;a=b\r\nabc\r\n0\r\nHost: evil.test\r\nAuthorization: x\r\n\r\n")
+    )
     world.g.wait(lambda: origin.heard[-1].endswith(b"0\r\n\r\n"))
     assert origin.heard[-1].endswith(b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"), origin.heard[-1]
 
 
-CHUNKS = {"E11_hex_prefix": b"0x3\r\nabc\r\n0\r\n\r\n", "E11_plus": b"+3\r\nabc\r\n0\r\n\r\n", "E11_minus": b"-3\r\nabc\r\n0\r\n\r\n",
-    "E11_underscore": b"3_0\r\nabc\r\n0\r\n\r\n", "E11_blank_behind": b"3 \r\nabc\r\n0\r\n\r\n", "E11_blank_first": b" 3\r\nabc\r\n0\r\n\r\n",
-    "E11_17_digits": b"00000000000000003\r\nabc\r\n0\r\n\r\n", "E11_empty": b"\r\nabc\r\n0\r\n\r\n", "E12_no_crlf_behind": b"3\r\nabcXX0\r\n\r\n",
-    "E13_bare_lf": b"3\nabc\r\n0\r\n\r\n", "E13_lf_in_an_extension": b"3;a\nabc\r\n0\r\n\r\n", "E14_long_extension": b"3;" + b"a" * 80 + b"\r\nabc\r\n0\r\n\r\n",
-    "E14_quoted_extension": b'3;a="b"\r\nabc\r\n0\r\n\r\n', "E16_long_trailer": b"3\r\nabc\r\n0\r\nX: " + b"a" * 5000 + b"\r\n\r\n",
-    "E16_trailer_control": b"3\r\nabc\r\n0\r\nX: \0\r\n\r\n", "K11_chunks_over_the_rule": b"100001\r\n" + b"a" * 0x100001 + b"\r\n0\r\n\r\n"}
+CHUNKS = {
+    "E11_hex_prefix": b"0x3\r\nabc\r\n0\r\n\r\n",
+    "E11_plus": b"+3\r\nabc\r\n0\r\n\r\n",
+    "E11_minus": b"-3\r\nabc\r\n0\r\n\r\n",
+    "E11_underscore": b"3_0\r\nabc\r\n0\r\n\r\n",
+    "E11_blank_behind": b"3 \r\nabc\r\n0\r\n\r\n",
+    "E11_blank_first": b" 3\r\nabc\r\n0\r\n\r\n",
+    "E11_17_digits": b"00000000000000003\r\nabc\r\n0\r\n\r\n",
+    "E11_empty": b"\r\nabc\r\n0\r\n\r\n",
+    "E12_no_crlf_behind": b"3\r\nabcXX0\r\n\r\n",
+    "E13_bare_lf": b"3\nabc\r\n0\r\n\r\n",
+    "E13_lf_in_an_extension": b"3;a\nabc\r\n0\r\n\r\n",
+    "E14_long_extension": b"3;" + b"a" * 80 + b"\r\nabc\r\n0\r\n\r\n",
+    "E14_quoted_extension": b'3;a="b"\r\nabc\r\n0\r\n\r\n',
+    "E16_long_trailer": b"3\r\nabc\r\n0\r\nX: " + b"a" * 5000 + b"\r\n\r\n",
+    "E16_trailer_control": b"3\r\nabc\r\n0\r\nX: \0\r\n\r\n",
+    "K11_chunks_over_the_rule": b"100001\r\n" + b"a" * 0x100001 + b"\r\n0\r\n\r\n",
+}
 
 
 @pytest.mark.parametrize("case", CHUNKS)
@@ -255,23 +314,36 @@ def test_E22_continue_comes_from_the_gateway_after_the_decision(world: World, ho
 
 def test_hop_by_hop_fields_do_not_pass(world: World, how: str) -> None:
     origin = world.plain if how == "plain" else world.tls
-    fields = ["Connection: keep-alive, TE", "TE: trailers", "Keep-Alive: timeout=5", "Proxy-Connection: keep-alive", "Trailer: X", "X-Stays: yes"]
+    fields = [
+        "Connection: keep-alive, TE",
+        "TE: trailers",
+        "Keep-Alive: timeout=5",
+        "Proxy-Connection: keep-alive",
+        "Trailer: X",
+        "X-Stays: yes",
+    ]
     world.allowed(world.connect(how), request("GET /v1/hop HTTP/1.1", HOST[how], *fields))
-    last = origin.heard[-1][origin.heard[-1].rindex(b"GET /v1/hop"):]
+    last = origin.heard[-1][origin.heard[-1].rindex(b"GET /v1/hop") :]
     assert last == b"GET /v1/hop HTTP/1.1\r\nHost: " + HOST[how].encode() + b"\r\nX-Stays: yes\r\n\r\n", last
 
 
 def test_nothing_of_the_request_is_in_a_refusal(world: World, how: str) -> None:
     """I14: as Squid's CVE-2025-62168."""
-    got = world.refused(world.connect(how), request("GET /v2/s3cr3t?q=s3cr3t HTTP/1.1", HOST[how], "X-A: s3cr3t", "Authorization: s3cr3t"), "path", 403)
+    got = world.refused(
+        world.connect(how), request("GET /v2/s3cr3t?q=s3cr3t HTTP/1.1", HOST[how], "X-A: s3cr3t", "Authorization: s3cr3t"), "path", 403
+    )
     assert b"s3cr3t" not in got
     assert HOST[how].encode() in got
 
 
 def test_H_h2c_of_a_library_is_not_passed_and_not_refused(world: World, how: str) -> None:
     origin = world.plain if how == "plain" else world.tls
-    world.allowed(world.connect(how),
-        request("GET /v1/h2c HTTP/1.1", HOST[how], "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAAP__"))
+    world.allowed(
+        world.connect(how),
+        request(
+            "GET /v1/h2c HTTP/1.1", HOST[how], "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAAP__"
+        ),
+    )
     assert b"pgrade" not in origin.heard[-1] and b"HTTP2" not in origin.heard[-1]
 
 

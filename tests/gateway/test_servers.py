@@ -4,9 +4,8 @@
 import socket
 import ssl
 
-import pytest
-
 import certs
+import pytest
 import rig
 from cases import request
 
@@ -58,14 +57,24 @@ def test_D1_a_redirect_is_handed_back_and_not_followed() -> None:
 
 # ---- servers' certificates ----
 
+
 def bad(label: str) -> ssl.SSLContext:
-    rows = {"wrong_name": {"san": "DNS:evil.test"}, "self_signed": {"san": "DNS:allowed.test", "ca": "self"}, "other_authority": {"san": "DNS:allowed.test", "ca": "other"},
-        "one_label_wildcard": {"san": "DNS:*.test"}, "partial_wildcard": {"san": "DNS:a*.test"}, "common_name_only": {"san": "", "subject": "allowed.test"},
-        "address_only": {"san": "IP:192.0.2.7"}, "expired": {"san": "DNS:allowed.test", "days": "-1"}}
+    rows = {
+        "wrong_name": {"san": "DNS:evil.test"},
+        "self_signed": {"san": "DNS:allowed.test", "ca": "self"},
+        "other_authority": {"san": "DNS:allowed.test", "ca": "other"},
+        "one_label_wildcard": {"san": "DNS:*.test"},
+        "partial_wildcard": {"san": "DNS:a*.test"},
+        "common_name_only": {"san": "", "subject": "allowed.test"},
+        "address_only": {"san": "IP:192.0.2.7"},
+        "expired": {"san": "DNS:allowed.test", "days": "-1"},
+    }
     return certs.server(label, **rows[label])
 
 
-@pytest.mark.parametrize("label", ["wrong_name", "self_signed", "other_authority", "partial_wildcard", "common_name_only", "address_only", "not_tls"])
+@pytest.mark.parametrize(
+    "label", ["wrong_name", "self_signed", "other_authority", "partial_wildcard", "common_name_only", "address_only", "not_tls"]
+)
 def test_G16_a_certificate_of_the_server_that_is_not_right(label: str) -> None:
     o = rig.Origin(b"HTTP/1.1 200 OK\r\n\r\n") if label == "not_tls" else rig.Origin(tls=bad(label))
     g = rig.Gateway(rig.policy(rig.fetch("https://allowed.test/**")), {("allowed.test", 443): o.port}, roots=certs.authority())

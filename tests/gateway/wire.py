@@ -48,11 +48,11 @@ def _get(f: Any, body: bytes, at: int) -> tuple[Any, int]:
         return ret, at
     if f.type in ("id", "digest"):
         n = 10 if f.type == "id" else 32
-        return body[at:at + n], at + n
+        return body[at : at + n], at + n
     if f.type == "text":
-        return body[at:at + f.bound].rstrip(b"\0").decode(), at + f.bound
+        return body[at : at + f.bound].rstrip(b"\0").decode(), at + f.bound
     n = struct.unpack_from(">I", body, at)[0]
-    raw = body[at + 4:at + 4 + n]
+    raw = body[at + 4 : at + 4 + n]
     return (raw.decode() if f.type == "str" else raw), at + 4 + n
 
 
