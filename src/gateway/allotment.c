@@ -12,7 +12,9 @@ struct allotment {
 	uint64_t low[OF_MAX]; /* when so little is left, more is asked for */
 	bool asked;           /* ALLOTMENT_ASK is on its way */
 	bool over;            /* what is lent is all that the task has */
-	ev_tstamp retry;      /* not asked again before this */
+	bool wanting;         /* ... and something could not be taken when it was sent */
+	bool refused;         /* so it was the last time, and there was no more */
+	ev_tstamp retry; /* not asked again before this; but once when something cannot be taken */
 };
 
 static struct egress
@@ -30,11 +32,14 @@ used_of(const struct allotment *a)
 }
 
 static void
-ask(struct allotment *a)
+ask(struct allotment *a, bool wanting)
 {
-	if (a->g->engine == NULL || a->asked || a->over || ev_now(a->g->loop) < a->retry)
+	bool rests = ev_now(a->g->loop) < a->retry && (!wanting || a->refused);
+
+	if (a->g->engine == NULL || a->asked || a->over || rests)
 		return;
 	a->asked = true;
+	a->wanting = wanting;
 	IPC_SEND(a->g->engine, 0, ALLOTMENT_ASK, allotment_ask, {.used = used_of(a)});
 }
 
@@ -75,7 +80,7 @@ allotment_take(struct gateway *g, enum allotment_of of, uint64_t n)
 	if (fits)
 		a->used[of] += n;
 	if (!fits || a->total[of] - a->used[of] <= a->low[of])
-		ask(a);
+		ask(a, !fits);
 	return fits;
 }
 
@@ -109,6 +114,7 @@ allotment_set(struct gateway *g, const struct msg_allotment *m)
 	}
 	a->asked = false;
 	a->over = m->over;
+	a->refused = a->wanting && !more;
 	a->retry = more ? 0 : ev_now(g->loop) + (double)LIMIT_BUDGET_RETRY_MS / 1e3;
 	conns_wake(g);
 	dns_wake(g);
@@ -119,9 +125,8 @@ allotment_engine(struct gateway *g, bool there)
 {
 	struct allotment *a = g->allotment;
 
-	a->asked = false;
-	a->over = false;
+	a->asked = a->over = a->refused = false;
 	a->retry = 0;
 	if (there)
-		ask(a);
+		ask(a, false);
 }
