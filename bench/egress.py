@@ -92,7 +92,7 @@ class Place:
         (site / "1k").write_text(KIB)
         with (site / "1g").open("wb") as file:
             file.truncate(MIB_1024)
-        pem, key = self.authority.leaf(["origin.test"])
+        pem, key = self.authority.leaf(["origin.test", "opaque.test"])
         config = self.folder / "nginx.conf"
         config.write_text(f"""daemon off; master_process off; pid {self.folder}/nginx.pid; error_log stderr crit;
 events {{ worker_connections 4096; }}
