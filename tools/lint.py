@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import json
 import os
 import re
@@ -25,7 +26,7 @@ import generate  # noqa: E402
 import options_man  # noqa: E402
 
 ROOMS = ("supervisor", "engine", "api", "relay", "config", "cli", "broker", "gateway", "dialer")
-PROCESSES = ("supervisor", "engine", "api", "relay", "config")
+PROCESSES = ("supervisor", "engine", "api", "relay", "config", "broker", "gateway", "dialer")
 FUNCTION_MAX, FILE_MAX, HEADER_MAX = 100, 800, 250
 # Words that speak of how the text came about instead of the project.
 FOREIGN_WORDS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
@@ -248,6 +249,29 @@ def check_cards() -> Faults:
                 yield f"src/{room}: no {name}"
 
 
+def braces(text: str) -> list[str]:
+    """As a shell expands a{b,c}."""
+    match = re.search(r"\{([^{}]*)\}", text)
+    if match is None:
+        return [text]
+    return [whole for part in match[1].split(",") for whole in braces(text[:match.start()] + part + text[match.end():])]
+
+
+def check_links() -> Faults:
+    """What documents call a file of ours is there: `src/...` and the like, and links."""
+    files = [relative(path) for path in tracked()]
+    there = set(files) | {str(folder) for name in files for folder in Path(name).parents}
+    for path in tracked("*.md", "*.scd"):
+        text = path.read_text()
+        for match in re.finditer(r"`((?:src|tests|docs|proto|tools|fuzz|guest|demo|bench|templates)/[\w./{},*-]*)`", text):
+            for name in braces(match[1].rstrip("/")):
+                if name not in there and not any(fnmatch.fnmatch(one, name) for one in files):
+                    yield f"{relative(path)}: there is no {name}"
+        for match in re.finditer(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text):
+            if not (path.parent / match[1]).exists():
+                yield f"{relative(path)}: a link to {match[1]}, which is not there"
+
+
 def check_format() -> Faults:
     files = [str(p) for p in tracked("*.c", "*.h")]
     done = subprocess.run(["clang-format", "--dry-run", "-Werror", *files], cwd=ROOT, capture_output=True, text=True,
@@ -335,7 +359,7 @@ def check_analyzer(build: Path) -> Faults:
 
 CHECKS: dict[str, Callable[..., Faults]] = {
     "rooms": check_rooms, "arrows": check_arrows, "edges": check_edges, "fsm": check_fsm, "options": check_options,
-    "size": check_size, "headers": check_headers, "words": check_words, "cards": check_cards, "format": check_format,
+    "size": check_size, "headers": check_headers, "words": check_words, "cards": check_cards, "links": check_links, "format": check_format,
     "shell": check_shell, "python": check_python, "manuals": check_manuals, "gcc": check_gcc, "clang": check_clang,
     "analyzer": check_analyzer,
 }
