@@ -3,6 +3,8 @@
 #include "raw.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 void
@@ -103,6 +105,15 @@ raw_flush(struct raw *w)
 	}
 	buf_done(&w->unsent);
 	return 0;
+}
+
+void
+raw_acknowledge(const struct raw *w)
+{
+	const int one = 1;
+
+	(void)setsockopt(
+		w->fd, IPPROTO_TCP, TCP_QUICKACK, &one, sizeof(one)); /* else only slower */
 }
 
 /* ---- as a BIO ---- */

@@ -40,5 +40,11 @@ ssize_t raw_write(struct raw *w, struct view bytes);
 /* 0: nothing is unsent; -EAGAIN; or another errno. */
 int raw_flush(struct raw *w);
 
+/*
+ * What was read is acknowledged now, not when we have something to say. A program whose small writes wait for that (Nagle) would stand still for
+ * the 40 ms that Linux waits.
+ */
+void raw_acknowledge(const struct raw *w);
+
 /* NULL: no memory. Borrows w. */
 BIO *raw_bio(struct raw *w);

@@ -148,6 +148,8 @@ shake(struct stream *s)
 	r = SSL_do_handshake(s->ssl);
 	(void)raw_flush(&s->raw); /* a fault of the socket is met again by the next call */
 	if (r == 1 && server_is_fine(s)) {
+		if (SSL_is_server(s->ssl))
+			raw_acknowledge(&s->raw); /* no ticket of ours follows its Finished */
 		s->state = STREAM_OPEN;
 		s->events->shaken(s->owner);
 	} else if (r == 1) {

@@ -244,6 +244,8 @@ try_tunnel(void)
 			       errno != ENOSYS &&
 			       setsockopt(dialled, IPPROTO_TCP, TCP_NODELAY, &(int){1},
 				       sizeof(int)) == 0 &&
+			       setsockopt(dialled, IPPROTO_TCP, TCP_QUICKACK, &(int){1},
+				       sizeof(int)) == 0 &&
 			       setsockopt(dialled, SOL_SOCKET, SO_LINGER, &now, sizeof(now)) == 0 &&
 			       getsockname(dialled, (struct sockaddr *)&at, &n) == 0
 		       ? 0

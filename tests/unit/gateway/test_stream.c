@@ -291,6 +291,37 @@ G1_a_program_is_served_in_the_name_that_it_meant(void **state)
 	done();
 }
 
+/* How long its first words take, of a program that leaves it to the kernel (Nagle) when small ones are sent. */
+static double
+first_words_ms(void)
+{
+	double before;
+
+	serve("allowed.test", "allowed.test");
+	assert_true(o.shaken && h.shaken == 1);
+	stream_want_read(s, true);
+	before = ev_time();
+	assert_int_equal(SSL_write(o.ssl, "question", 8), 8);
+	ends_run(loop, &o, h.readable > 0);
+	before = ev_time() - before;
+	done();
+	return before * 1e3;
+}
+
+static void
+the_first_words_do_not_wait_for_an_acknowledgement(void **state)
+{
+	double best = 1e3;
+
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		double ms = first_words_ms();
+
+		best = ms < best ? ms : best;
+	}
+	assert_true(best < 20); /* Linux waits 40 ms before it acknowledges by itself */
+}
+
 static void
 G2_another_server_name_is_not_served(void **state)
 {
@@ -872,6 +903,7 @@ main(void)
 		TEST(a_close_does_not_overtake_the_last_words),
 		TEST(an_idle_peer_is_stale_when_it_says_anything),
 		TEST(G1_a_program_is_served_in_the_name_that_it_meant),
+		TEST(the_first_words_do_not_wait_for_an_acknowledgement),
 		TEST(G2_another_server_name_is_not_served),
 		TEST(G6_no_server_name_only_for_an_address),
 		TEST(G7_the_case_of_a_server_name_is_no_matter),
