@@ -157,8 +157,7 @@ def check_command_line() -> Faults:
     """demilune(1) names each verb and each option of the tables of the command line, and no others."""
     page = ROOT / "docs/man/demilune.1.scd"
     text = page.read_text()
-    rows = re.findall(r'^VERB\("([^"]+)",\s*"([^"]*)"', (ROOT / "src/cli/verbs.def").read_text(), re.M)
-    verbs = {f"demilune {verb} {sub}".strip() for verb, sub in rows}
+    verbs = verbs_of_cli()
     options = re.findall(r'^OPTION\(\w+,\s*"(--[^"]+)",\s*"(\w?)"', (ROOT / "src/cli/options.def").read_text(), re.M)
     if len(verbs) < 20 or len(options) < 20:
         yield "the tables of the command line are not understood"
@@ -257,8 +256,15 @@ def braces(text: str) -> list[str]:
     return [whole for part in match[1].split(",") for whole in braces(text[:match.start()] + part + text[match.end():])]
 
 
+def verbs_of_cli() -> set[str]:
+    rows = re.findall(r'^VERB\("([^"]+)",\s*"([^"]*)"', (ROOT / "src/cli/verbs.def").read_text(), re.M)
+    return {f"demilune {verb} {sub}".strip() for verb, sub in rows}
+
+
 def check_links() -> Faults:
-    """What documents call a file of ours is there: `src/...` and the like, and links."""
+    """What documents call a file or a command of ours is there: `src/...`, `demilune ...` and the like, and links."""
+    verbs = verbs_of_cli()
+    first = {" ".join(verb.split()[:2]) for verb in verbs}
     files = [relative(path) for path in tracked()]
     there = set(files) | {str(folder) for name in files for folder in Path(name).parents}
     for path in tracked("*.md", "*.scd"):
@@ -267,6 +273,10 @@ def check_links() -> Faults:
             for name in braces(match[1].rstrip("/")):
                 if name not in there and not any(fnmatch.fnmatch(one, name) for one in files):
                     yield f"{relative(path)}: there is no {name}"
+        for match in re.finditer(r"[`*](demilune [a-z]+)( [a-z]+)?", text):
+            verb, whole = match[1], match[0][1:]
+            if not (whole in verbs or verb in verbs or (match[2] is None and verb in first)):
+                yield f"{relative(path)}: there is no {whole}"
         for match in re.finditer(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text):
             if not (path.parent / match[1]).exists():
                 yield f"{relative(path)}: a link to {match[1]}, which is not there"
