@@ -6,17 +6,23 @@
 #include "rig.h"
 
 #include "lib/base/clock.h"
+#include "supervisor/measure.h"
+#include "supervisor/ns.h"
+#include "supervisor/plumbing.h"
+#include "supervisor/text.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -371,6 +377,46 @@ test_J1_J3_J4_only_the_pool_is_there(void **state)
 	}
 	end(&b);
 	down();
+}
+
+/* In a new namespace, without a moment in between. */
+static int
+captured_at_once(void)
+{
+	static char room[8192];
+	const struct plumbing p = {.wanted = true, .ipv6 = true};
+	struct facts f = {0};
+	struct err err;
+	struct view text;
+
+	if (unshare(CLONE_NEWNET) < 0 || ns_lo_up(&err) < 0 || plumbing_routes(&p, &err) < 0)
+		return -1;
+	if (text_file(AT_FDCWD, "/proc/self/net/ipv6_route", room, sizeof(room), &text) < 0)
+		return -1;
+	measure_routes6(text, &f);
+	if (text_file(AT_FDCWD, "/proc/self/net/fib_trie", room, sizeof(room), &text) < 0)
+		return -1;
+	measure_routes4(text, &f);
+	return f.routes == 0 ? f.captured : -1;
+}
+
+/* The kernel finishes an IPv6 address in a thread of its own; nothing that is measured waits for it. */
+static void
+test_what_leads_to_it_is_there_at_once(void **state)
+{
+	enum { TRIES = 50 };
+
+	(void)state;
+	for (int i = 0; i < TRIES; i++) {
+		pid_t pid = fork();
+		int status;
+
+		if (pid == 0)
+			_exit(captured_at_once());
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFEXITED(status));
+		assert_int_equal(WEXITSTATUS(status), 51);
+	}
 }
 
 static void
@@ -956,6 +1002,7 @@ main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {TEST(test_what_it_is_given),
 		TEST(test_all_for_the_engine), TEST(test_uids_are_their_own),
 		TEST(test_J1_J3_J4_only_the_pool_is_there),
+		TEST(test_what_leads_to_it_is_there_at_once),
 		TEST(test_J3_capture_hears_of_everything), TEST(test_without_a_policy),
 		TEST(test_no_policies), TEST(test_J11_J12_J14_nothing_is_the_sandboxs),
 		TEST(test_a_lost_gateway_takes_its_sandbox), TEST(test_it_ends_with_its_sandbox),
