@@ -13,6 +13,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from network import Network
+
 ROOT = Path(__file__).resolve().parents[1]
 APPROVER = "anna"
 CREDENTIAL = "sk_demo_credential_of_the_shop"
@@ -69,7 +71,7 @@ class Person:
 
 
 class Outside:
-    """Provider, catalogue, secret and approver of the demo's daemon."""
+    """Provider, catalogue, secret, approver and network of the demo's daemon."""
 
     def __init__(self, build: Path):
         # Not below the state directory: what the host trusts is nothing that its processes write.
@@ -83,6 +85,7 @@ class Outside:
         secret = directory / "secrets" / "shop"
         secret.touch(mode=0o600)
         secret.write_text(CREDENTIAL + "\n")
+        self.network = Network(directory / "network", directory / "trust", directory / "secrets")
         subprocess.run(
             [str(self.program), "approver", "enrol", "--trust", str(directory / "trust"), "--key", f"{self.person.key}.pub",
              "--name", APPROVER, "--may", "refund", "--role", "support,release", "--up-to", "cents=5000"],
@@ -90,13 +93,14 @@ class Outside:
         )
 
     def settings(self) -> str:
-        """The part of demilune.yaml that is about actions."""
+        """The parts of demilune.yaml that are about actions and egress."""
         return (
             f"actions:\n  operations: {self.directory}/operations.d\n  secrets: {self.directory}/secrets\n"
-            f"  trust: {self.directory}/trust\n"
+            f"  trust: {self.directory}/trust\n" + self.network.settings()
         )
 
     def stop(self) -> None:
         self.person.stop()
         self.shop.stop()
+        self.network.stop()
         shutil.rmtree(self.directory)

@@ -3,8 +3,11 @@
 
 import contextlib
 import ctypes
+import errno
+import fcntl
 import hashlib
 import os
+import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -115,9 +118,26 @@ class Place:
     cgroups: frozenset[Path]
 
 
+def namespace_of(path: str) -> str:
+    """A namespace by its file, "" if it is none. Numbers of inodes are soon used again; Linux 6.18 has a second one that is not."""
+    ns_get_id = 0x8008B70D
+    name = os.readlink(path)
+    if name.partition(":")[0] not in NAMESPACES:
+        return ""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        return f"{name} {struct.unpack('Q', fcntl.ioctl(fd, ns_get_id, bytes(8)))[0]}"
+    except OSError as e:
+        if e.errno != errno.ENOTTY:
+            raise
+        return name
+    finally:
+        os.close(fd)
+
+
 def place_of(pid: int) -> Place:
-    own = {os.readlink(f"/proc/self/ns/{kind}") for kind in NAMESPACES}
-    theirs = {os.readlink(f"/proc/{pid}/ns/{kind}") for kind in NAMESPACES}
+    own = {namespace_of(f"/proc/self/ns/{kind}") for kind in NAMESPACES}
+    theirs = {namespace_of(f"/proc/{pid}/ns/{kind}") for kind in NAMESPACES}
     groups = {line.split(":", 2)[2] for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines()}
     folders = {
         root / group.lstrip("/")
@@ -129,7 +149,7 @@ def place_of(pid: int) -> Place:
 
 
 def held_namespaces() -> set[str]:
-    """Namespaces that any process is in or holds open, and those that are mounted."""
+    """Namespaces that any process is in or holds open, and those that are mounted (by the name of the inode alone)."""
     found = set()
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
@@ -138,7 +158,7 @@ def held_namespaces() -> set[str]:
             with contextlib.suppress(OSError):
                 for name in os.listdir(f"/proc/{entry}/{folder}"):
                     with contextlib.suppress(OSError):
-                        found.add(os.readlink(f"/proc/{entry}/{folder}/{name}"))
+                        found.add(namespace_of(f"/proc/{entry}/{folder}/{name}"))
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         if " - nsfs " in line:
             found.add(line.split()[3])
@@ -148,5 +168,5 @@ def held_namespaces() -> set[str]:
 def remains(place: Place) -> list[str]:
     """What is left of a sandbox that ended."""
     held = held_namespaces()
-    left = [f"namespace {name}" for name in sorted(place.namespaces & held)]
+    left = [f"namespace {name}" for name in sorted(place.namespaces) if not held.isdisjoint({name, name.split()[0]})]
     return left + [f"control group {folder}" for folder in sorted(place.cgroups) if folder.exists()]

@@ -23,8 +23,10 @@ from typing import Any
 
 import action
 import agent
+import egress
 import host
 import make_ticket
+import network
 from story import Story, printable, shorten, shorten_end
 
 from api import Api, ApiError
@@ -64,14 +66,14 @@ class Sandbox:
 class Daemon:
     """The daemon that the demo starts and ends."""
 
-    def __init__(self, build: Path, state: Path, run_dir: Path, canary: str, actions: str):
+    def __init__(self, build: Path, state: Path, run_dir: Path, canary: str, settings: str):
         self.socket = run_dir / "api.sock"
         self.log = state / "demo" / "daemon.log"
         self.api = Api(self.socket)
         if self.answers():
             raise Refusal(f"a daemon answers on {self.socket} (./run serve?): end it first, then play the demo")
         config = state / "demo" / "demilune.yaml"
-        config.write_text(f"state_dir: {state}\nrun_dir: {run_dir}\nlisten:\n  tcp: none\n{actions}")
+        config.write_text(f"state_dir: {state}\nrun_dir: {run_dir}\nlisten:\n  tcp: none\n{settings}")
         program = build / "src/supervisor/demilune-supervisor"
         with self.log.open("wb") as log:
             # What the daemon itself was told must not be seen by what it starts.
@@ -119,17 +121,21 @@ def describe(command: str) -> str:
     lines = command.splitlines()
     if len(lines) > 2 and lines[0].endswith("'DEMO-END-OF-PROGRAM'"):
         return "python3: " + lines[2].lstrip("# ")
-    return command
+    return command.replace(agent.CURL_ENDS, "")
 
 
-REFUSED = re.compile(r"No space|Read-only|ermission|ermitted|refused|nreachable|resolve|: (0|none)$|errno|^kept")
+REFUSED = re.compile(r"No space|Read-only|ermission|ermitted|refused|nreachable|resolve|: (0|none)$|errno|^kept|t connect|Empty|reset")
+# A gateway's refusal: where, why, code.
+GATEWAY = re.compile(r'\{"error":"The gateway of this sandbox refused it \((.*?)\): (.*?)","code":"(.*?)"')
 
 
 def evidence(step: agent.Step, outcome: agent.Outcome) -> str:
     """The line of the output that shows the refusal best."""
     lines = (outcome.stdout + "\n" + outcome.stderr).splitlines()
     shown = [line for line in lines if any(re.search(pattern, line) for pattern in step.expect.shows)]
-    return next(filter(REFUSED.search, shown), shown[0] if shown else "")
+    best = next(filter(REFUSED.search, shown), shown[0] if shown else "")
+    said = GATEWAY.match(best)
+    return f"{said[3]}: {said[2]}" if said else best
 
 
 class Demo:
@@ -155,17 +161,17 @@ class Demo:
                 raise
         self.quiet = host.Snapshot()
         self.quiet_sockets = host.listening(host.descendants(os.getpid()))
-        self.ran: dict[str, list[Ran]] = {ticket: [] for ticket in TENANTS}
+        self.ran: dict[str, list[Ran]] = {}  # by task
         self.places: list[host.Place] = []
 
     # ---- the two tickets ----
 
-    def open_ticket(self, ticket: str) -> Sandbox:
+    def open_ticket(self, ticket: str, **more: str) -> Sandbox:
         tenant = TENANTS[ticket]
         root = self.daemon.api
         token = root.call("POST", "/v1/me/tokens", {"tenant": tenant, "label": "demo", "expires_in_seconds": 3600}).want(201)
         api = Api(self.daemon.socket, token["token"])
-        task = api.call("POST", "/v1/tasks", {"template": "python", "labels": {"ticket": ticket}}).want(201)
+        task = api.call("POST", "/v1/tasks", {"template": "python", "labels": {"ticket": ticket}} | more).want(201)
         files = self.files[ticket]
         for name, data in files.items():
             api.call("PUT", f"/v1/tasks/{task['id']}/inputs", data, path=f"/work/{ticket}/{name}").want(201)
@@ -176,7 +182,8 @@ class Demo:
         self.story.say(f"  tenant   {tenant}, token {token['prefix']}..., good for an hour and for this tenant only")
         total = sum(map(len, files.values()))
         ready_ms = box["timings"]["ready_us"] / 1000
-        self.story.say(f"  task     {task['id']}, ticket {ticket}, {len(files)} files, {total:,} bytes")
+        policy = f", policy {task['policy']}" if more else ""
+        self.story.say(f"  task     {task['id']}, ticket {ticket}, {len(files)} files, {total:,} bytes{policy}")
         self.story.say(f"  sandbox  {box['id']}, {box['boundary']['kind']}, ready after {ready_ms:.1f} ms")
         self.story.say(
             f"  limits   {limits['memory_mb']} MiB memory, {limits['disk_mb']} MiB disk, {limits['disk_inodes']} files,"
@@ -207,7 +214,8 @@ class Demo:
         return wrong
 
     def run_step(self, box: Sandbox, step: agent.Step) -> agent.Outcome:
-        body = {"cmd": step.command, "timeout_seconds": step.timeout_seconds}
+        command = self.outside.network.placed(step.command)
+        body = {"cmd": command, "timeout_seconds": step.timeout_seconds}
         began = time.monotonic()
         answer = box.api.call("POST", f"/v1/sandboxes/{box.id}/exec", body)
         said = answer.want(200, 409, 504)
@@ -218,18 +226,20 @@ class Demo:
             reason=said.get("reason", said.get("code", "")),
             seconds=time.monotonic() - began,
         )
-        self.ran[box.ticket].append(Ran(said.get("job", ""), outcome))
+        self.ran.setdefault(box.task, []).append(Ran(said.get("job", ""), outcome))
         wrong = agent.judge(step.expect, outcome)
-        if any(secret in outcome.stdout + outcome.stderr for secret in (self.canary, action.CREDENTIAL)):
+        if any(secret in outcome.stdout + outcome.stderr for secret in (self.canary, action.CREDENTIAL, network.CREDENTIAL)):
             wrong.append("a secret of the host is in the output")
         facts = f"{outcome.reason}, exit code {outcome.exit_code}, {outcome.seconds * 1000:.0f} ms"
         self.story.verdict(step.name, wrong, facts, "held" if step.stopped_by else "ok")
         if step.asked:
             self.story.line("asked", step.asked)
-        if wrong or step.asked:
-            self.story.line("did", describe(step.command))
+        allowed = step.chapter == "leave" and not step.asked
+        if wrong or step.asked or allowed:
+            self.story.line("did", describe(command))
         if step.stopped_by:
             self.story.line("stopped", step.stopped_by)
+        if step.stopped_by or allowed:
             self.story.line("saw", evidence(step, outcome))
         if wrong:
             self.story.line("stdout", outcome.stdout[-2000:])
@@ -307,7 +317,7 @@ class Demo:
         )
 
     def records(self, box: Sandbox) -> list[dict[str, Any]]:
-        text = box.api.call("GET", f"/v1/audit/{box.ticket}", format="ndjson").body.decode()
+        text = box.api.call("GET", f"/v1/audit/{box.task}", format="ndjson").body.decode()
         return [json.loads(line)["record"] for line in text.splitlines()]
 
     def audit(self, box: Sandbox) -> None:
@@ -318,7 +328,7 @@ class Demo:
         records = self.records(box)
         started = {r["job"] for r in records if r["event"] == "job.start" and r["data"]["kind"] == "exec"}
         ended = [(r["job"], r["data"]) for r in records if r["event"] == "job.end" and r["job"] in started]
-        asked = self.ran[box.ticket]
+        asked = self.ran[box.task]
         if [job for job, _ in ended] != [ran.job for ran in asked]:
             wrong.append(f"{len(asked)} commands ran, the record has {len(ended)} of them, or in another order")
         for (job, data), ran in zip(ended, asked, strict=False):
@@ -327,6 +337,9 @@ class Demo:
                 wrong.append(f"{job}: {data['reason']} {data['code']} in the record, not {said.reason} {said.exit_code}")
         facts = f"{len(records)} records, all {len(asked)} commands in order, each with its exit code"
         self.story.verdict("record", wrong, facts)
+        self.chain(box)
+
+    def chain(self, box: Sandbox) -> None:
         checked = self.cli("audit", "verify", box.ticket)
         self.story.verdict(
             "chain",
@@ -379,6 +392,12 @@ class Demo:
         self.second_round(first)
         story.chapter("The record: demilune audit 48221")
         self.audit(first)
+        story.chapter("Ticket 48221 once more: a new task, whose policy names a documentation site and a carrier")
+        third = self.open_ticket("48221", policy="support")
+        egress.Egress(self, third).tell()
+        self.host_unharmed()
+        self.kill(third)
+        self.chain(third)
 
 
 class Actions:

@@ -7,9 +7,12 @@ by the image's own programs. Prints `ok NAME` or `not ok NAME: why` per case; en
 """
 
 import contextlib
+import http.client
 import io
 import os
 import re
+import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -24,9 +27,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "demo"))
 import agent
 import host
 import make_ticket
+import network
 from story import Story
 
-ALL_STEPS = [*agent.STEPS_48221, *agent.STEPS_48222, *agent.STEPS_AGAIN]
+ROOT = Path(__file__).resolve().parents[2]
+ALL_STEPS = [*agent.STEPS_48221, *agent.STEPS_48222, *agent.STEPS_AGAIN, *agent.STEPS_LEAVE]
 
 
 class Failure(Exception):
@@ -79,6 +84,7 @@ def table_holds_together() -> None:
             bool(step.asked and step.stopped_by) or not attack,
             f"{step.name}: says not what was asked or what stopped it",
         )
+        check(bool(step.asked) == bool(step.stopped_by) or step.chapter != "leave", f"{step.name}: says one of both only")
         parsed = subprocess.run(["sh", "-n"], input=step.command, text=True, capture_output=True, check=False)
         check(parsed.returncode == 0, f"{step.name}: {parsed.stderr}")
     for path in agent.COMMANDS.glob("*.py"):
@@ -87,6 +93,56 @@ def table_holds_together() -> None:
             any(path.read_text(encoding="utf-8") in s.command for s in ALL_STEPS),
             f"{path.name} is used nowhere",
         )
+
+
+def each_refusal_has_its_reason() -> None:
+    reasons = set(re.findall(r'"([a-z0-9-]+)"', (ROOT / "proto/enums.def").read_text()))
+    attacks = {step.name for step in agent.STEPS_LEAVE if step.stopped_by} - {"carrier-key"}
+    check({row[0] for row in agent.LEFT} == attacks, "a refusal without a reason, or a reason of nothing")
+    for row in agent.LEFT:
+        check(row[1] in reasons, f"{row[1]} is no reason of proto/enums.def")
+
+
+def ports_stand_where_they_are_written() -> None:
+    for text in ((ROOT / "demo/policy.d/support.yaml").read_text(), *(step.command for step in agent.STEPS_LEAVE)):
+        for site, port in (("docs.example.com", "docs"), ("mirror.example.org", "docs"), ("api.carrier.example", "carrier")):
+            hosts = re.findall(rf"{re.escape(site)}(:\d+)", text)
+            check(set(hosts) <= {network.WRITTEN[port]}, f"{site} at {hosts}")
+
+
+def servers_hear_all_that_comes() -> None:
+    """Whatever the method, and connections on which nothing is asked: else "nothing arrived" would say nothing."""
+    with tempfile.TemporaryDirectory(prefix="demilune-demo-") as scratch:
+        place = Path(scratch)
+        for name in ("trust", "secrets"):
+            (place / name).mkdir()
+        world = network.Network(place / "network", place / "trust", place / "secrets")
+        try:
+            believe = ssl.create_default_context(cafile=str(place / "trust/demo.pem"))
+            port = world.docs.port
+            for method, body in (("GET", None), ("POST", b"customers"), ("BREW", None)):
+                client = http.client.HTTPSConnection("127.0.0.1", port, timeout=10, context=believe)
+                with socket.create_connection(("127.0.0.1", port), 10) as plain:
+                    client.sock = believe.wrap_socket(plain, server_hostname=network.DOCS)
+                    client.request(method, "/help/returns", body, {"Authorization": "x"} if body else {})
+                    client.getresponse().read()
+                    client.close()
+            heard = [(h.line.split()[0], h.authorization, h.body) for h in world.docs.heard]
+            check(heard == [("GET", "", ""), ("POST", "x", "9"), ("BREW", "", "")], f"{heard}")
+            with socket.create_connection(("127.0.0.1", port), 10) as silent:
+                silent.shutdown(socket.SHUT_WR)
+                silent.settimeout(10)
+                with contextlib.suppress(OSError):
+                    silent.recv(100)
+            check(world.docs.connections == 4, f"{world.docs.connections} connections")
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+                s.settimeout(10)
+                for wire, answers in ((b"\x06mirror\x07example\x03org", 1), (b"\x04evil\x03tld", 0)):
+                    s.sendto(bytes(5) + b"\x01" + bytes(6) + wire + b"\0\0\x01\0\x01", ("127.0.0.1", world.names.port))
+                    check(s.recv(512)[7] == answers, f"answers to {wire!r}")
+            check(world.names.asked == [network.MIRROR, "evil.tld"], f"{world.names.asked}")
+        finally:
+            world.stop()
 
 
 def judge_finds_each_fault() -> None:
@@ -209,6 +265,9 @@ CASES: list[Callable[[], None]] = [
     bomb_is_whole,
     tickets_do_not_share_a_mark,
     table_holds_together,
+    each_refusal_has_its_reason,
+    ports_stand_where_they_are_written,
+    servers_hear_all_that_comes,
     judge_finds_each_fault,
     orphans_and_their_sockets_are_seen,
     namespaces_and_groups_are_seen,
