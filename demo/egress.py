@@ -48,22 +48,23 @@ class Egress:
     # ---- outside ----
 
     def site(self, what: str, site: network.Site, lines: list[str], authorization: str, facts: str) -> None:
-        heard = site.heard
-        wrong = [] if [h.line for h in heard] == lines else [f"it heard {[h.line for h in heard]}, not {lines}"]
-        for h in heard:
-            wrong += [] if h.host == self.network.placed(site.name + network.WRITTEN[what]) else [f"{h.line}: for the host {h.host}"]
+        host = self.network.placed(site.name + network.WRITTEN[what])
+        wrong = [] if [h.line for h in site.heard] == lines else [f"it heard {[h.line for h in site.heard]}, not {lines}"]
+        for h in site.heard:
+            wrong += [] if h.host == host else [f"{h.line}: for the host {h.host}"]
             wrong += [] if h.authorization == authorization else [f"{h.line}: with Authorization: {h.authorization}"]
             wrong += [f"{h.line}: with a body of {h.body}"] if h.body not in ("", "0") else []
         if site.connections > len(lines):
             wrong.append(f"{site.connections} connections for {len(lines)} requests")
         self.story.verdict(what, wrong, facts, "ok")
-        for h in heard:
-            self.story.line("heard", f"{h.line}, Host: {h.host}" + (f", Authorization: {h.authorization[:14]}..." if h.authorization else ""))
+        for h in site.heard:
+            key = f", Authorization: {h.authorization[:14]}..." if h.authorization else ""
+            self.story.line("heard", f"{h.line}, Host: {h.host}{key}")
 
     def arrived(self) -> None:
-        self.site("docs", self.network.docs, DOCS_HEARD, "", "two pages were asked for, and nothing else came: no other host, no body, no data")
-        self.site("carrier", self.network.carrier, CARRIER_HEARD, f"Bearer {network.CREDENTIAL}",
-                  "one look-up, with the key that no sandbox has")
+        self.site("docs", self.network.docs, DOCS_HEARD, "", "two pages, and nothing else: no other host, no body, no data")
+        key = f"Bearer {network.CREDENTIAL}"
+        self.site("carrier", self.network.carrier, CARRIER_HEARD, key, "one look-up, with the key that no sandbox has")
         asked = self.network.names.asked
         wrong = [f"it was asked for {name}" for name in asked if name != network.MIRROR]
         wrong += [] if asked else ["it was not asked for the one name that is resolved"]
