@@ -15,7 +15,10 @@
 
 #include <errno.h>
 
-enum { TRUST_MAX = 4096, TURNS_MAX = 64 /* more than a socket holds */ };
+enum {
+	TRUST_MAX = 24576 /* as GATEWAY_READY has it */,
+	TURNS_MAX = 64 /* more than a socket holds */
+};
 
 int
 gate_new(struct sandbox *s, const struct policy *p, struct err *err)

@@ -177,6 +177,28 @@ test_ready_when_both_are(void **state)
 	play_want_silence(p, b.relay, 20);
 }
 
+/* A policy of as many names as there can be: the authority's constraints have them all. */
+static void
+test_the_largest_that_can_be_trusted(void **state)
+{
+	static uint8_t text[24576]; /* GATEWAY_READY, RELAY_TRUST and TRUST take no more */
+	struct gates *g = *state;
+	struct play *p = &g->p;
+	struct boxed b;
+
+	memset(text, 'x', sizeof(text));
+	boxed_begin(g, &g->task, &b);
+	SAY(b.gateway, GATEWAY_READY, gateway_ready,
+		{.certificate = view_of(text, sizeof(text)),
+			.keystore = view_of(text, sizeof(text))});
+	SAY(b.relay, RELAY_READY, relay_ready, {.agent_version = 1});
+	WANT(p, b.relay, RELAY_TRUST, relay_trust, trust);
+	assert_true(view_eq(trust.certificate, view_of(text, sizeof(text))));
+	assert_true(view_eq(trust.keystore, view_of(text, sizeof(text))));
+	ANSWER(p, SANDBOX_ROW, sandbox_row, row);
+	assert_int_equal(row.state, SANDBOX_STATE_RUNNING);
+}
+
 /* The task's inputs and its first job come behind the trust. */
 static void
 test_trust_before_inputs_and_jobs(void **state)
@@ -603,6 +625,7 @@ main(void)
 		T(test_defaults),
 		T(test_a_sandbox_has_its_tasks_policy),
 		T(test_ready_when_both_are),
+		T(test_the_largest_that_can_be_trusted),
 		T(test_trust_before_inputs_and_jobs),
 		T(test_a_lost_gateway_takes_its_sandbox_along),
 		T(test_a_verdict_is_on_record),
