@@ -141,6 +141,8 @@ SUITES: dict[str, Callable[[Context], Result]] = {
     "sanitized": programs("unit", "root", "engine", "broker", build="build-asan", without="supervisor"),
     "api": pytest("tests/api"),
     "gateway": pytest("tests/gateway", 900),
+    # From inside of real sandboxes; the first run bakes the template `clients` into the state, which takes minutes.
+    "egress": pytest("tests/egress", 2400),
     "template": tap(["/usr/bin/python3", "tests/template/test_template.py", "{build}/src/template/demilune-template",
                      "{state}"]),
     "escape": pytest("tests/escape"),
