@@ -237,6 +237,7 @@ class Daemon:
         self.client = Client(self.run / "api.sock")
         self.process: subprocess.Popen[bytes] | None = None
         self.wrap = ""  # a command before the program's own, which it becomes
+        self.instead: dict[str, Path] = {}  # programs that the supervisor starts in the place of ours, by room
         self.groups = self.groups_make()
         self.seen_namespaces: set[str] = set()
         self.own_namespaces = namespaces_of(os.getpid())
@@ -288,17 +289,25 @@ class Daemon:
     # ---- life ----
 
     def start(self) -> None:
-        program = self.build / "src/supervisor/demilune-supervisor"
+        program = f"'{self.build / 'src/supervisor/demilune-supervisor'}'" + (f" --libexec '{self.libexec()}'" if self.instead else "")
         # The shell enters the control groups, then is the supervisor. It dies with the thread that starts it, so that a test
         # run that was killed leaves no daemon; what that had in turn dies with it.
         enter = "".join(f"echo 0 >'{group}/cgroup.procs' && " for group in self.groups)
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
-                ["/bin/sh", "-c", f"{enter}exec setpriv --pdeathsig KILL {self.wrap} '{program}' --config '{self.home}/demilune.yaml'"],
+                ["/bin/sh", "-c", f"{enter}exec setpriv --pdeathsig KILL {self.wrap} {program} --config '{self.home}/demilune.yaml'"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", start_new_session=True)
         wait_until("/readyz answers 200", lambda: self.ended() or self.client.ready(), 30)
         if self.ended():
             raise AssertionError(f"the supervisor ended at once:\n{self.log()}")
+
+    def libexec(self) -> Path:
+        folder = self.home / "libexec"
+        folder.mkdir(exist_ok=True)
+        for name in ("config", "engine", "api", "broker", "dialer", "relay", "gateway", "agent"):
+            own = self.build / ("guest" if name == "agent" else "src") / name / f"demilune-{name}"
+            (folder / own.name).symlink_to(self.instead.get(name, own))
+        return folder
 
     def ended(self) -> bool:
         return self.process is None or self.process.poll() is not None

@@ -82,7 +82,7 @@ take(struct ipc_msg *in)
 	switch ((int)in->type) {
 	case MSG_LISTENER:
 		if (msg_listener_get(in->body, &m, &err) == 0)
-			hold(socket_kind_name(m.kind), ipc_msg_take(in, 0));
+			hold(socket_kind_text(m.kind), ipc_msg_take(in, 0));
 		break;
 	case MSG_GATEWAY_ENGINE:
 		hold("engine", ipc_msg_take(in, 0));
@@ -92,6 +92,9 @@ take(struct ipc_msg *in)
 		break;
 	case MSG_GATEWAY_BROKER:
 		hold("broker", ipc_msg_take(in, 0));
+		break;
+	case MSG_ROOTS:
+		hold("roots", ipc_msg_take(in, 0));
 		break;
 	case MSG_GATEWAY_BEGIN:
 		hold("policy", ipc_msg_take(in, 0));

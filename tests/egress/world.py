@@ -65,6 +65,7 @@ class World:
         self.names = NAMES if names is None else names
         self.settings, self.policy, self.template = dict(settings or {}), policy, template
         self.stack = contextlib.ExitStack()
+        self.instead: dict[str, Path] = {}  # see Daemon
 
     def __enter__(self) -> World:
         try:
@@ -92,7 +93,7 @@ class World:
         self.daemon = Daemon({"egress.policies": str(folder), "egress.roots": str(self.outside.authority.pem), "dialer.resolvers": RESOLVER,
                               **self.settings})
         self.daemon.own_namespaces |= {name for pid in (self.outside.host, self.outside.outside) for name in namespaces_of(pid)}
-        self.daemon.wrap = self.outside.wrap
+        self.daemon.wrap, self.daemon.instead = self.outside.wrap, self.instead
         self.stack.enter_context(self.daemon)
         self.client = self.daemon.client
         self.task, self.box = self.sandbox(self.policy)
