@@ -5,6 +5,7 @@
 #include "conn.h"
 #include "dns_serve.h"
 #include "limits.h"
+#include "names.h"
 
 struct allotment {
 	struct gateway *g; /* borrowed */
@@ -82,6 +83,17 @@ allotment_take(struct gateway *g, enum allotment_of of, uint64_t n)
 	if (!fits || a->total[of] - a->used[of] <= a->low[of])
 		ask(a, !fits);
 	return fits;
+}
+
+bool
+allotment_name(struct gateway *g, struct view name)
+{
+	struct address a;
+	struct err err = {0};
+
+	if (address_parse(name, &a) == 0 || names_has(g->names, name))
+		return true;
+	return allotment_take(g, OF_NAMES, 1) && names_address(g->names, name, &a, &err) == 0;
 }
 
 bool

@@ -24,6 +24,12 @@ void allotment_free(struct allotment *a);
 /* False: there is no more (QUOTA), or not yet: allotment_coming(). Asks the engine for more in time. */
 bool allotment_take(struct gateway *g, enum allotment_of of, uint64_t n) MUST_CHECK;
 
+/*
+ * A name is counted once in a sandbox, whoever says it: a question, or a proxy request. From then on it has an address. False: as above.
+ * Addresses are no names.
+ */
+bool allotment_name(struct gateway *g, struct view name) MUST_CHECK;
+
 /* How much of n can be taken now. */
 uint64_t allotment_left(struct gateway *g, enum allotment_of of, uint64_t n);
 

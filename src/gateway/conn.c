@@ -226,7 +226,7 @@ conn_open(struct conn *c)
 		c->at.scheme = EGRESS_SCHEME_TCP;
 		c->rule = (uint16_t)(r - c->g->policy.rule);
 		conn_step(c, CONN_ON_TUNNEL);
-		through_ask(c);
+		conn_due(c, LIMIT_WAIT_MS);
 		return;
 	case RULE_KIND_MAX:
 		break;
@@ -374,8 +374,8 @@ hello(struct conn *c)
 	}
 	if (c->at.scheme == EGRESS_SCHEME_PASSTHROUGH) {
 		conn_step(c, CONN_ON_TUNNEL);
-		through_ask(c);
-		return false;
+		conn_due(c, LIMIT_WAIT_MS);
+		return true;
 	}
 	serve_tls(c);
 	return false;
@@ -446,9 +446,12 @@ conn_run(struct conn *c)
 				conn_close(c, false);
 			more = false;
 			break;
+		case CONN_OPAQUE:
+			through_ask(c);
+			more = false;
+			break;
 		case CONN_SHAKE:
 		case CONN_BROKER:
-		case CONN_OPAQUE:
 		case CONN_TUNNEL:
 		case CONN_CLOSED:
 			more = false;
@@ -561,6 +564,9 @@ on_timer(struct ev_loop *loop, ev_timer *w, int revents)
 		conn_run(c);
 		return;
 	case CONN_OPAQUE:
+		if (c->ask == NULL && c->up == NULL)
+			conn_drop(c, EGRESS_REASON_QUOTA);
+		return;
 	case CONN_TUNNEL:
 	case CONN_CLOSED:
 	case CONN_STATES:

@@ -106,7 +106,7 @@ void conn_drop(struct conn *c, enum egress_reason reason); /* told, and closed w
 
 /* The server is there, its record kept: both streams belong to a tunnel. */
 void through_begin(struct conn *c);
-/* A tunnel for c->rule: asks for server and record, then through_begin(). */
+/* A tunnel for c->rule: asks for server and record, then through_begin(). Called again while its name waits for a budget. */
 void through_ask(struct conn *c);
 
 enum { CONN_PIECE = 65536 };

@@ -58,7 +58,7 @@ dns_decide(
 	}
 	if (q->type != (g->policy.ipv6 ? TYPE_AAAA : TYPE_A))
 		return HAS_NONE;
-	if (names_has(g->names, name) || allotment_take(g, OF_NAMES, 1)) {
+	if (allotment_name(g, name)) {
 		if (names_address(g->names, name, ret, &err) == 0)
 			return HAS_ADDRESS;
 	} else if (allotment_coming(g)) {

@@ -26,8 +26,8 @@ count(struct conn *c)
 	struct gateway *g = c->g;
 	bool brokered = c->x->rule->kind == RULE_KIND_BROKERED;
 
-	if (brokered && allotment_left(g, OF_REQUESTS, 1) == 1 &&
-		!allotment_take(g, OF_BROKERED, 1)) {
+	if (!allotment_name(g, c->at.name) || (brokered && allotment_left(g, OF_REQUESTS, 1) == 1 &&
+						      !allotment_take(g, OF_BROKERED, 1))) {
 		/* told below */
 	} else if (allotment_take(g, OF_REQUESTS, 1)) {
 		c->x->counted = true;

@@ -143,6 +143,13 @@ through_ask(struct conn *c)
 {
 	struct upstream_ask *ask;
 
+	if (c->ask != NULL || c->up != NULL)
+		return;
+	if (!allotment_name(c->g, c->at.name)) {
+		if (!allotment_coming(c->g))
+			refuse(c, EGRESS_REASON_QUOTA);
+		return;
+	}
 	ask = upstream_get(c->g, c->rule, c->at.name, c->at.port, true, on_server, c);
 	if (c->state == CONN_OPAQUE && c->up == NULL)
 		c->ask = ask;

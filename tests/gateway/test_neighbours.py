@@ -24,6 +24,7 @@ class Place:
         document = rig.policy(
             rig.fetch("http://plain.test/**", methods=["GET", "POST"], request_max=1 << 24, response_max=1 << 30),
             rig.fetch("http://*.wild.test/**", labels="one", host="wild.test"),
+            {"host": "tunnel.test", "kind": "tcp", "labels": "one", "port": 9000},
         )
         self.g = rig.Gateway(document, {("plain.test", 80): self.o.port}, **more)
 
@@ -212,6 +213,38 @@ def test_connections_of_the_budget_and_no_more(make: Any) -> None:
     with contextlib.suppress(ConnectionResetError):  # when it is quicker than the dialling
         assert rig.drain(p.dial(), 5)[1] != "open"
     assert p.g.verdict("quota")
+
+
+def of_wild(p: Place, name: str) -> tuple[int, str]:
+    """To the explicit proxy: no question of DNS comes before it."""
+    s = p.g.proxy()
+    s.sendall(request(f"GET http://{name}.wild.test/ HTTP/1.1", f"{name}.wild.test"))
+    return code(rig.answer_of(s))
+
+
+def test_names_of_the_budget_and_no_more_without_a_question(make: Any) -> None:
+    p = make(lend={"names": 2})
+    first, second, third = (f"n{i}" for i in range(3))
+    assert [of_wild(p, n)[1] for n in (first, second, first, third, second)] == ["dns-fail"] * 3 + ["quota", "dns-fail"]
+    assert [r["host"] for r in p.g.reaches] == [f"{n}.wild.test" for n in (first, second, first, second)]
+    assert p.g._resolve("n3.wild.test")[0] == 2
+    assert p.g._resolve(f"{first}.wild.test")[1] is not None
+    s = p.g.proxy()
+    s.sendall(b"CONNECT n4.tunnel.test:9000 HTTP/1.1\r\nHost: n4.tunnel.test:9000\r\n\r\n")
+    assert rig.drain(s, 5) == (b"HTTP/1.1 200 Connection established\r\n\r\n", "reset")
+    assert p.g.wait(lambda: p.g.told("quota") == 3) and len(p.g.reaches) == 4
+
+
+def test_who_waits_for_a_name_is_not_refused_before_its_time(make: Any) -> None:
+    p = make(lend={"names": 0})
+    p.g.over = False
+    p.g.mute = True
+    s = p.g.proxy()
+    s.sendall(b"CONNECT n1.tunnel.test:9000 HTTP/1.1\r\nHost: n1.tunnel.test:9000\r\n\r\n")
+    begun = time.monotonic()
+    assert rig.drain(s, 8)[1] == "reset" and not p.g.reaches
+    assert time.monotonic() - begun < 7
+    assert p.g.wait(lambda: p.g.told("quota") == 1)
 
 
 def test_more_is_asked_for_in_time_and_waited_for(make: Any) -> None:
