@@ -68,6 +68,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     timeout = 30
+    spoken = False
 
     def setup(self) -> None:
         cast(ssl.SSLSocket, self.request).do_handshake()  # in the connection's own thread
@@ -76,10 +77,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def parse_request(self) -> bool:
         good = super().parse_request()
         fields = self.headers if good else email.message.Message()
-        cast(Site, self.server).heard.append(Heard(
+        site = cast(Site, self.server)
+        site.heard.append(Heard(
             " ".join(self.requestline.split()[:2]), fields.get("Host", ""), fields.get("Authorization", ""),
             fields.get("Content-Length", "") or fields.get("Transfer-Encoding", ""),
         ))
+        if not self.spoken:
+            self.spoken = True
+            site.speakers.append(self.client_address)
         return good
 
     def do_GET(self) -> None:
@@ -109,18 +114,24 @@ class Site(http.server.ThreadingHTTPServer):
     def __init__(self, name: str, authority: Authority):
         self.name = name
         self.heard: list[Heard] = []
-        self.connections = 0
+        self.callers: list[tuple[str, int]] = []  # connections, and those of them on which a request came
+        self.speakers: list[tuple[str, int]] = []
         super().__init__(("127.0.0.1", 0), Handler)
         self.port = int(self.server_address[1])
         self.socket = authority.server(name).wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=self.serve_forever, args=(0.1,), daemon=True).start()
 
     def get_request(self) -> tuple[socket.socket, tuple[str, int]]:
-        self.connections += 1
-        return super().get_request()
+        connection, caller = super().get_request()
+        self.callers.append(caller)
+        return connection, caller
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A connection that breaks is counted, and has no request."""
+        """A connection that breaks is in the list already."""
+
+    @property
+    def silent(self) -> int:
+        return len(self.callers) - len(self.speakers)
 
     def stop(self) -> None:
         self.shutdown()

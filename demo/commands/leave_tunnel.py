@@ -18,7 +18,7 @@ for name in names:
 print(f"{len(names)} names: {said}")
 
 
-def txt(name):
+def txt(name: str) -> bytes:
     labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split("."))
     return os.urandom(2) + struct.pack(">HHHHH", 0x0100, 1, 0, 0, 0) + labels + struct.pack(">BHH", 0, 16, 1)
 
