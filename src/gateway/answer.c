@@ -61,9 +61,7 @@ server_ended(struct conn *c, const char *why)
 	if (may_ask_again(c)) {
 		upstream_put(c->g, take_ptr(c->up), false);
 		x->again = true;
-		x->up.stream = NULL;
-		buf_clear(&x->up.bytes);
-		x->up.at = 0;
+		outbox_clear(&x->up);
 		if (c->state == CONN_RELAY)
 			conn_step(c, CONN_ON_AGAIN);
 		return;
@@ -206,6 +204,16 @@ head_done(struct conn *c, struct view rest)
 	return x->answered;
 }
 
+/* Whether a head may begin so: for the end of a line that is none nobody waits. */
+static bool
+may_begin(struct view in)
+{
+	struct view want = view_str("HTTP/1.");
+	size_t n = in.n < want.n ? in.n : want.n;
+
+	return view_eq(view_of(in.p, n), view_of(want.p, n));
+}
+
 /* Reads heads off `in` up to the final one. False: stop, or more bytes are needed. */
 static bool
 head_feed(struct conn *c, struct view *in)
@@ -227,6 +235,10 @@ head_feed(struct conn *c, struct view *in)
 			    : http_head_feed(&x->answer_scan, all, &x->answer);
 		if (r < 0) {
 			refuse_answer(c, r == -EBADMSG ? x->answer_scan.reason : HTTP_NO_HEAD_LONG);
+			return false;
+		}
+		if (r == 0 && !may_begin(all)) {
+			refuse_answer(c, HTTP_NO_STATUS_LINE);
 			return false;
 		}
 		if (r == 0) {

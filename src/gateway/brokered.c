@@ -38,7 +38,7 @@ brokered_begin(struct conn *c)
 {
 	struct exchange *x = c->x;
 
-	conn_due(c, LIMIT_BROKERED_MS);
+	conn_due(c, LIMIT_WAIT_MS); /* for the lease */
 	if (c->g->engine == NULL || c->g->broker == NULL) {
 		exchange_refuse(c, EGRESS_REASON_BROKER, 0, "it is not there now");
 		return;
@@ -120,6 +120,7 @@ brokered_lease(struct gateway *g, uint64_t tag, enum egress_reason reason, const
 		return 0;
 	}
 	c->x->sent = true;
+	conn_due(c, LIMIT_BROKERED_MS);
 	IPC_SEND(g->broker, tag, BROKERED, brokered,
 		{.lease = *lease,
 			.rule = c->x->decision.rule,

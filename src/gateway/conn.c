@@ -568,6 +568,8 @@ on_timer(struct ev_loop *loop, ev_timer *w, int revents)
 			conn_drop(c, EGRESS_REASON_QUOTA);
 		return;
 	case CONN_TUNNEL:
+		through_late(c);
+		return;
 	case CONN_CLOSED:
 	case CONN_STATES:
 		return; /* what they wait for has its own time */

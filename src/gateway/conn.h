@@ -72,7 +72,9 @@ struct conn {
 	char address[ADDRESS_TEXT]; /* where it goes; before that what was dialled */
 	ev_timer timer;
 	ev_tstamp due;
-	uint16_t rule; /* of a tunnel */
+	uint16_t rule;              /* of a tunnel */
+	enum egress_reason stopped; /* why a tunnel may move no more */
+	ev_tstamp held[2];          /* since when it waits for a budget, each way; 0: it does not */
 	struct upstream_ask *ask;
 	struct verdict_wait *wait;
 	struct upstream *up;   /* owned */
@@ -108,6 +110,8 @@ void conn_drop(struct conn *c, enum egress_reason reason); /* told, and closed w
 void through_begin(struct conn *c);
 /* A tunnel for c->rule: asks for server and record, then through_begin(). Called again while its name waits for a budget. */
 void through_ask(struct conn *c);
+/* The deadline of what it waits for may have passed. */
+void through_late(struct conn *c);
 
 enum { CONN_PIECE = 65536 };
 /* Room for one read; used up before the function that reads returns. */

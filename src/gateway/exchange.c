@@ -51,9 +51,7 @@ exchange_reset(struct conn *c)
 
 	buf_clear(&x->query);
 	buf_clear(&x->answer_text);
-	x->up.stream = NULL;
-	buf_clear(&x->up.bytes);
-	x->up.at = 0;
+	outbox_clear(&x->up);
 	x->params.n = 0;
 	x->rule = NULL;
 	x->decision = (struct egress_decision){.rule = EGRESS_NO_RULE};
@@ -63,6 +61,8 @@ exchange_reset(struct conn *c)
 	x->counted = x->kept = x->complete = x->any = x->answered = false;
 	x->chunked = x->keep = x->again = x->dry = x->switched = x->sent = false;
 	x->key[0] = x->accept[0] = '\0';
+	x->judged = 0;
+	x->passed[0] = x->passed[1] = 0;
 	x->dry_since = 0;
 }
 
@@ -533,7 +533,8 @@ exchange_late(struct conn *c)
 			0, NULL);
 		return;
 	case CONN_BROKER:
-		exchange_refuse(c, EGRESS_REASON_BROKER, 0, NULL);
+		exchange_refuse(c, EGRESS_REASON_BROKER, 0,
+			x->sent ? "it does not answer" : "it leased nothing in time");
 		return;
 	case CONN_RELAY:
 		relay_late(c);

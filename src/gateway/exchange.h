@@ -29,6 +29,7 @@ struct exchange {
 	bool counted;  /* against its budgets */
 	bool kept;     /* on record */
 	bool complete; /* all of its body went out */
+	size_t judged; /* bytes of c->in that are its body, read before a server is asked for */
 	ev_tstamp end, heard, window;
 	uint64_t window_bytes;
 	struct outbox up;                              /* to the server */
@@ -48,7 +49,8 @@ struct exchange {
 	bool again;    /* another server connection was tried for it */
 	bool dry;      /* there is no budget for its bytes at the moment */
 	ev_tstamp dry_since;
-	bool switched; /* a WebSocket is open: the rest is a tunnel's */
+	bool switched;      /* a WebSocket is open: the rest is a tunnel's */
+	uint64_t passed[2]; /* its bytes, by enum tunnel_way */
 
 	/* brokered */
 	uint64_t tag;

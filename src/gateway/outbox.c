@@ -13,6 +13,7 @@ outbox_init(struct outbox *o, struct stream *s, ev_tstamp now)
 {
 	o->stream = s;
 	o->at = 0;
+	o->waits = false;
 	o->moved = now;
 	buf_init(&o->bytes, LIMIT_OUTBOX);
 }
@@ -22,6 +23,15 @@ outbox_done(struct outbox *o)
 {
 	buf_done(&o->bytes);
 	o->at = 0;
+}
+
+void
+outbox_clear(struct outbox *o)
+{
+	o->stream = NULL;
+	buf_clear(&o->bytes);
+	o->at = 0;
+	o->waits = false;
 }
 
 static void
@@ -62,7 +72,7 @@ outbox_flush(struct outbox *o, ev_tstamp now)
 		return -ENOBUFS;
 	if (outbox_left(o) == 0)
 		return 0;
-	if (o->at == 0)
+	if (!o->waits)
 		o->moved = now;
 	n = write_some(o, view_skip(buf_view(&o->bytes), o->at), now);
 	if (n < 0)
@@ -70,7 +80,8 @@ outbox_flush(struct outbox *o, ev_tstamp now)
 	o->at += (size_t)n;
 	if (outbox_left(o) == 0)
 		emptied(o);
-	stream_want_write(o->stream, outbox_left(o) > 0);
+	o->waits = outbox_left(o) > 0;
+	stream_want_write(o->stream, o->waits);
 	return 0;
 }
 
@@ -90,6 +101,7 @@ outbox_put(struct outbox *o, struct view v, ev_tstamp now)
 	ssize_t n = 0;
 
 	if (outbox_left(o) == 0) {
+		o->moved = now;
 		n = write_some(o, v, now);
 		if (n < 0)
 			return (int)n;
@@ -98,6 +110,7 @@ outbox_put(struct outbox *o, struct view v, ev_tstamp now)
 	if (v.n == 0)
 		return 0;
 	buf_add_view(outbox_buf(o), v);
+	o->waits = true;
 	stream_want_write(o->stream, true);
 	return buf_check(&o->bytes);
 }

@@ -12,11 +12,14 @@ struct outbox {
 	struct stream *stream; /* owned by whoever has the outbox */
 	struct buf bytes;
 	size_t at;       /* sent of them */
-	ev_tstamp moved; /* when the stream last took some, or had to take none */
+	bool waits;      /* some were not taken */
+	ev_tstamp moved; /* when the stream last took some, or had none to take */
 };
 
 void outbox_init(struct outbox *o, struct stream *s, ev_tstamp now);
 void outbox_done(struct outbox *o); /* not the stream */
+/* Nothing is to be written any more, and to no stream. */
+void outbox_clear(struct outbox *o);
 
 static inline size_t
 outbox_left(const struct outbox *o)

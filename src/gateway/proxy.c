@@ -17,12 +17,17 @@ proxy_place(struct conn *c, bool *ret_tunnel, unsigned *ret_status)
 	const struct http_head *h = &c->x->head;
 	const struct http_target *t = &h->target;
 	enum egress_reason reason;
+	unsigned upgrades;
 
 	*ret_tunnel = false;
 	*ret_status = 0;
 	if (h->method == HTTP_CONNECT) {
+		reason = connect_place(c, &t->authority);
 		*ret_tunnel = true;
-		return connect_place(c, &t->authority);
+		(void)http_head_field(h, "upgrade", &upgrades);
+		/* Another protocol instead of a tunnel: nothing in a tunnel is asked for. */
+		return reason == EGRESS_REASON_NONE && upgrades > 0 ? EGRESS_REASON_UPGRADE
+								    : reason;
 	}
 	if (t->form != HTTP_FORM_ABSOLUTE) {
 		*ret_status = 400;

@@ -19,6 +19,20 @@ enum { HTTPS_PORT = 443, HTTP_PORT = 80 };
 
 /* ---- allowed: budget, server, record ---- */
 
+/* It has LIMIT_WAIT_MS from when it first could not be taken, whatever comes meanwhile. */
+static void
+wait_budget(struct conn *c)
+{
+	struct exchange *x = c->x;
+
+	if (!allotment_coming(c->g)) {
+		exchange_refuse(c, EGRESS_REASON_QUOTA, 0, NULL);
+	} else if (x->dry_since == 0) {
+		x->dry_since = conn_now(c);
+		conn_due(c, LIMIT_WAIT_MS);
+	}
+}
+
 /* True: counted. False: it waits, or was refused. */
 static bool
 count(struct conn *c)
@@ -31,12 +45,10 @@ count(struct conn *c)
 		/* told below */
 	} else if (allotment_take(g, OF_REQUESTS, 1)) {
 		c->x->counted = true;
+		c->x->dry_since = 0;
 		return true;
 	}
-	if (allotment_coming(g))
-		conn_due(c, LIMIT_WAIT_MS);
-	else
-		exchange_refuse(c, EGRESS_REASON_QUOTA, 0, NULL);
+	wait_budget(c);
 	return false;
 }
 
@@ -195,11 +207,10 @@ relay_begin(struct conn *c)
 	}
 	n = outbox_left(&x->up);
 	if (!allotment_take(c->g, OF_BYTES_OUT, n)) {
-		conn_due(c, LIMIT_WAIT_MS);
-		if (!allotment_coming(c->g))
-			exchange_refuse(c, EGRESS_REASON_QUOTA, 0, NULL);
+		wait_budget(c);
 		return false;
 	}
+	x->dry_since = 0;
 	exchange_bytes(c, n, 0);
 	http_body_init(&x->body, &x->head, x->rule->request_max);
 	x->complete = x->head.framing == HTTP_BODY_NONE;
@@ -215,11 +226,46 @@ relay_begin(struct conn *c)
 	return true;
 }
 
+/*
+ * What has come of a body is read before a server is asked for, so that of a fault in it nobody hears; what comes once its record is asked for
+ * ends in an abort. A length alone cannot be wrong.
+ */
+static bool
+body_begins_well(struct conn *c)
+{
+	struct exchange *x = c->x;
+	struct view in, data = {0};
+
+	if (x->head.framing != HTTP_BODY_CHUNKED || c->wait != NULL || x->kept ||
+		x->judged >= c->in.n)
+		return true;
+	if (x->judged == 0)
+		http_body_init(&x->body, &x->head, x->rule->request_max);
+	in = view_skip(buf_view(&c->in), x->judged);
+	for (;;) {
+		switch (http_body_next(&x->body, &in, &data)) {
+		case HTTP_BODY_DATA:
+			continue;
+		case HTTP_BODY_MORE:
+			x->judged = c->in.n;
+			return true;
+		case HTTP_BODY_END:
+			x->judged = SIZE_MAX;
+			return true;
+		case HTTP_BODY_REFUSED:
+			exchange_refuse_http(c, x->body.reason);
+			return false;
+		}
+	}
+}
+
 bool
 exchange_ask(struct conn *c)
 {
 	struct exchange *x = c->x;
 
+	if (!body_begins_well(c))
+		return true;
 	if (!x->counted && !count(c))
 		return c->state != CONN_ASK;
 	if (x->rule->kind != RULE_KIND_BROKERED && c->up == NULL) {

@@ -12,7 +12,7 @@
 #include "upstream.h"
 #include "verdict.h"
 
-#include <errno.h>
+#include "lib/base/attr.h"
 
 static void
 verdict_of_it(const struct conn *c, enum verdict verdict, enum egress_reason reason,
@@ -24,6 +24,37 @@ verdict_of_it(const struct conn *c, enum verdict verdict, enum egress_reason rea
 		conn_verdict(c, verdict, reason, ret);
 }
 
+/*
+ * What a WebSocket moves is the body of its answer and of its request: the rule's maxima hold. A rule whose methods have no body has no
+ * request_max; then the budget alone bounds what is said.
+ */
+static enum egress_reason
+over_rule(const struct conn *c, enum tunnel_way way, size_t n)
+{
+	const struct exchange *x = c->x;
+	uint64_t max;
+
+	if (x == NULL || !x->switched)
+		return EGRESS_REASON_NONE;
+	max = way == TUNNEL_IN ? x->rule->response_max : x->rule->request_max;
+	if ((way == TUNNEL_OUT && max == 0) || n <= max - x->passed[way])
+		return EGRESS_REASON_NONE;
+	return way == TUNNEL_IN ? EGRESS_REASON_RESP_LIMIT : EGRESS_REASON_BODY_LIMIT;
+}
+
+static enum tunnel_may
+hold(struct conn *c, enum tunnel_way way)
+{
+	c->stopped = EGRESS_REASON_QUOTA;
+	if (!allotment_coming(c->g))
+		return TUNNEL_STOP;
+	if (c->held[way] == 0) {
+		c->held[way] = conn_now(c);
+		conn_due(c, LIMIT_WAIT_MS);
+	}
+	return TUNNEL_HOLD;
+}
+
 static enum tunnel_may
 on_pass(void *owner, enum tunnel_way way, size_t n)
 {
@@ -31,11 +62,26 @@ on_pass(void *owner, enum tunnel_way way, size_t n)
 	bool out = way == TUNNEL_OUT;
 	struct verdict_of v;
 
+	c->stopped = over_rule(c, way, n);
+	if (c->stopped != EGRESS_REASON_NONE)
+		return TUNNEL_STOP;
 	if (!allotment_take(c->g, out ? OF_BYTES_OUT : OF_BYTES_IN, n))
-		return allotment_coming(c->g) ? TUNNEL_HOLD : TUNNEL_STOP;
+		return hold(c, way);
+	c->held[way] = 0;
+	if (c->x != NULL)
+		c->x->passed[way] += n;
 	verdict_of_it(c, VERDICT_ALLOWED, EGRESS_REASON_NONE, &v);
 	verdict_bytes(c->g, &v, out ? n : 0, out ? 0 : n);
 	return TUNNEL_PASS;
+}
+
+static void
+tell_aborted(const struct conn *c, enum egress_reason reason)
+{
+	struct verdict_of v;
+
+	verdict_of_it(c, VERDICT_ABORTED, reason, &v);
+	verdict_tell(c->g, &v);
 }
 
 static void
@@ -43,19 +89,34 @@ on_done(void *owner, enum tunnel_end end, const char *text)
 {
 	struct conn *c = owner;
 	enum egress_reason reason = EGRESS_REASON_CLOSED;
-	struct verdict_of v;
 
 	(void)text;
 	c->tunnel = NULL;
 	if (end == TUNNEL_STOPPED)
-		reason = EGRESS_REASON_QUOTA;
+		reason = c->stopped;
 	else if (end == TUNNEL_IDLE || end == TUNNEL_LIFE)
 		reason = EGRESS_REASON_TIMEOUT;
-	if (end != TUNNEL_CLEAN) {
-		verdict_of_it(c, VERDICT_ABORTED, reason, &v);
-		verdict_tell(c->g, &v);
-	}
+	if (end != TUNNEL_CLEAN)
+		tell_aborted(c, reason);
 	conn_close(c, true);
+}
+
+/* An engine that says nothing does not hold it for ever. */
+void
+through_late(struct conn *c)
+{
+	ev_tstamp due = conn_now(c) - (double)(LIMIT_WAIT_MS - LIMIT_REST_MS) / 1e3;
+
+	for (size_t i = 0; i < ARRAY_LEN(c->held); i++) {
+		if (c->held[i] == 0)
+			continue;
+		if (c->held[i] <= due) {
+			tell_aborted(c, EGRESS_REASON_QUOTA);
+			conn_close(c, true);
+			return;
+		}
+		conn_due(c, LIMIT_WAIT_MS);
+	}
 }
 
 static const struct tunnel_events events = {on_pass, on_done};

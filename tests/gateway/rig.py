@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import mmap
 import os
 import re
 import select
@@ -173,6 +174,24 @@ def brokered(m: Json) -> bool:
     return bool(m["scheme"] == "https")
 
 
+class Clock:
+    """The gateway's clocks are so many seconds ahead: clock.c."""
+
+    def __init__(self) -> None:
+        self.file = tempfile.NamedTemporaryFile(prefix="gateway-clock-")
+        self.file.write(bytes(8))
+        self.file.flush()
+        os.chmod(self.file.name, 0o644)
+        self.shared = mmap.mmap(self.file.fileno(), 8)
+        self.seconds = 0
+        self.environment = {"LD_PRELOAD": str(BUILD / "tests" / "gateway" / "gateway_clock.so"), "GATEWAY_CLOCK": self.file.name}
+
+    def forward(self, seconds: int) -> None:
+        self.seconds += seconds
+        self.shared[:8] = struct.pack("=q", self.seconds)
+        time.sleep(0.1)
+
+
 class Gateway:
     """One gateway. `to` says where names lead: (name, port) to the port of an origin, or to a reason of the dialer's."""
 
@@ -186,6 +205,7 @@ class Gateway:
         broker: Callable[[Json], Json] | None = None,
         roots: bytes = b"",
         engine: bool = True,
+        clock: bool = False,
     ) -> None:
         self.document, self.to, self.keep, self.broker = document, to or {}, keep, broker
         self.lend = {**BUDGETS, **(lend or {})}
@@ -204,7 +224,8 @@ class Gateway:
         self.lock = threading.Condition()
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.supervisor = mine
-        self.process = self._start(theirs)
+        self.clock = Clock() if clock else None
+        self.process = self._start(theirs, self.clock.environment if self.clock else {})
         rules = json.loads(document)["rules"]
         self.listeners: list[socket.socket] = []
         self._listen("dns_udp", 53)
@@ -231,7 +252,7 @@ class Gateway:
             assert self.wait(lambda: bool(self.ready) and bool(self.asks)), "the gateway does not begin"
 
     @staticmethod
-    def _start(theirs: socket.socket) -> subprocess.Popen[bytes]:
+    def _start(theirs: socket.socket, environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
         def place() -> None:
             os.dup2(theirs.fileno(), 3)
 
@@ -252,7 +273,7 @@ class Gateway:
             preexec_fn=place,
             close_fds=True,
             pass_fds=(3,),
-            env={},
+            env=environment or {},
         )
 
     def _listen(self, kind: str, port: int) -> None:
@@ -312,7 +333,8 @@ class Gateway:
                     say(s, "ALLOTMENT", tag, total=total, over=self.over)
             elif name == "LEASE_ASK":
                 self._note(self.leases, m)
-                wire.send(s, "LEASE_IS", tag, reason=self.lease_reason, lease=b"\2" * 10)
+                if self.lease_reason:
+                    wire.send(s, "LEASE_IS", tag, reason=self.lease_reason, lease=b"\2" * 10)
 
     def _dialer(self, s: socket.socket) -> None:
         while (got := wire.receive(s)) is not None:
@@ -398,6 +420,10 @@ class Gateway:
 
     def dial_tls(self, name: str, port: int = 443, sni: str | None = None) -> ssl.SSLSocket:
         return self.trust().wrap_socket(self.dial(name, port), server_hostname=sni or name)
+
+    def later(self, seconds: int) -> None:
+        assert self.clock is not None
+        self.clock.forward(seconds)
 
     def alive(self) -> bool:
         return self.process.poll() is None

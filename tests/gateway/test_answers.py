@@ -94,6 +94,21 @@ def test_an_answer_that_is_none_is_502(a: Answers, case: str) -> None:
     a.refused(closing(text), reason)
 
 
+@pytest.mark.parametrize("text", [b"<html>", b"H", b"HTTP/2.0 ", b"\r\nHTTP/1.1 200 OK\r\n", b"SSH-2.0-x", b"HTTP/1.1 100 Continue\r\n\r\nhello"])
+def test_I1_what_cannot_begin_a_head_is_refused_at_once(a: Answers, text: bytes) -> None:
+    """The server says no more, and does not close."""
+    before = a.told("answer-framing")
+    s = a.ask(lambda _, s, __: s.sendall(text))
+    if text == b"H":
+        assert not rig.ready(s, 0.5), "it can be the beginning of one"
+        s.close()
+        return
+    began = time.monotonic()
+    assert rig.answer_of(s)[0] == 502
+    assert time.monotonic() - began < 3
+    assert a.g.wait(lambda: a.told("answer-framing") > before)
+
+
 BODIES = {
     "I4_chunk_size": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n+3\r\nabc\r\n0\r\n\r\n", "answer-framing"),
     "I4_chunk_without_crlf": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcXX0\r\n\r\n", "answer-framing"),

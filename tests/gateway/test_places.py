@@ -159,6 +159,18 @@ CONNECTS: dict[str, tuple[str, Reason, Status]] = {
 }
 
 
+@pytest.mark.parametrize("value", ["connect-udp", "h2c", "websocket", ""])
+@pytest.mark.parametrize("to", ["allowed.test:443", "plain.test:80", "ssh.test:2222"])
+def test_H9_a_connect_that_asks_for_another_protocol(world: World, to: str, value: str) -> None:
+    head = f"CONNECT {to} HTTP/1.1\r\nHost: {to}\r\nConnection: Upgrade\r\nUpgrade: {value}\r\n\r\n"
+    world.refused(world.connect("proxy"), head.encode(), "upgrade", 403)
+
+
+def test_H9_to_a_place_without_a_rule_it_is_that(world: World) -> None:
+    head = b"CONNECT evil.test:443 HTTP/1.1\r\nHost: evil.test:443\r\nUpgrade: connect-udp\r\n\r\n"
+    world.refused(world.connect("proxy"), head, "no-rule", 403)
+
+
 @pytest.mark.parametrize("case", CONNECTS)
 def test_a_connect_to_no_place_of_a_rule(world: World, case: str) -> None:
     to, reason, status = CONNECTS[case]

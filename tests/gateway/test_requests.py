@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows E (framing) and F (path and query) of the tables, each on the plain listener and inside of intercepted TLS."""
 
+import socket
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -276,16 +278,69 @@ CHUNKS = {
     "E16_trailer_control": b"3\r\nabc\r\n0\r\nX: \0\r\n\r\n",
     "K11_chunks_over_the_rule": b"100001\r\n" + b"a" * 0x100001 + b"\r\n0\r\n\r\n",
 }
+LATER = b"8000\r\n" + b"a" * 0x8000 + b"\r\n"
 
 
 @pytest.mark.parametrize("case", CHUNKS)
 def test_a_body_that_breaks_never_ends_at_the_origin(world: World, how: str, case: str) -> None:
-    """E11 to E17, K11: the head may have gone out before it; the end of the body never does, and the connection is reset."""
+    """E11 to E17, K11: behind some of it the head may have gone out before it; the end of the body never does, and the connection is reset."""
     origin = world.plain if how == "plain" else world.tls
     ends = b"".join(origin.heard).count(b"0\r\n\r\n")
     reason, status = ("body-limit", 413) if case.startswith("K11") else ("framing", 400)
-    world.refused(world.connect(how), post(HOST[how], "Transfer-Encoding: chunked", body=CHUNKS[case]), reason, status, silent=False)
+    body = 5 * LATER + CHUNKS[case]
+    world.refused(world.connect(how), post(HOST[how], "Transfer-Encoding: chunked", body=body), reason, status, silent=False)
     assert b"".join(origin.heard).count(b"0\r\n\r\n") == ends
+
+
+@pytest.mark.parametrize("case", CHUNKS)
+def test_E11_to_E16_of_a_body_that_begins_broken_no_server_hears(world: World, how: str, case: str) -> None:
+    reason, status = ("body-limit", 413) if case.startswith("K11") else ("framing", 400)
+    world.refused(world.connect(how), post(HOST[how], "Transfer-Encoding: chunked", body=CHUNKS[case]), reason, status)
+    assert [v for v in world.g.verdicts if v["reason"] == reason][-1]["verdict"] == "refused"
+
+
+def said(s: socket.socket, raw: bytes) -> bytes:
+    """What a client hears that first says all that it has to say, as many do."""
+    s.settimeout(10)
+    s.sendall(raw)
+    return rig.drain(s, 5)[0]
+
+
+def test_L3_a_program_that_still_sends_its_head_hears_the_refusal(world: World, how: str) -> None:
+    head = request("GET /v1/x HTTP/1.1", HOST[how], *(f"X-{i}: {'a' * 8192}" for i in range(100)))
+    got = said(world.connect(how), head)
+    assert got.startswith(b"HTTP/1.1 431 ") and got.endswith(b"}\n") and b'"header-limit"' in got, got
+
+
+@pytest.mark.parametrize("coding", ["length", "chunked"])
+def test_L3_a_program_that_still_sends_its_body_hears_the_413(world: World, how: str, coding: str) -> None:
+    n = 4 << 20
+    if coding == "length":
+        raw = post(HOST[how], f"Content-Length: {n}", body=b"a" * n)
+    else:
+        raw = post(HOST[how], "Transfer-Encoding: chunked", body=(n // 0x8000) * LATER + b"0\r\n\r\n")
+    got = said(world.connect(how), raw)
+    assert got.startswith(b"HTTP/1.1 413 ") and got.endswith(b"}\n") and b'"body-limit"' in got, got
+
+
+def test_L3_behind_a_refusal_so_much_is_read_and_no_more(world: World, how: str) -> None:
+    s = world.connect(how)
+    s.settimeout(10)
+    s.sendall(request("GET /v2 HTTP/1.1", HOST[how]))
+    sent = 0
+    with pytest.raises(OSError):
+        while sent < 64 << 20:
+            sent += s.send(b"a" * 65536)
+    assert sent < 32 << 20
+    s = world.connect(how)
+    s.sendall(request("GET /v2 HTTP/1.1", HOST[how]))
+    rig.drain(s, 5)
+    began = time.monotonic()
+    with pytest.raises(OSError):
+        while time.monotonic() - began < 8:
+            s.sendall(b"a")
+            time.sleep(0.1)
+    assert time.monotonic() - began < 5
 
 
 def test_E17_a_body_that_is_cut_off_is_aborted(world: World, how: str) -> None:

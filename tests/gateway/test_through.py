@@ -46,10 +46,11 @@ class Through:
                 "query": ["number"],
                 "response_max": 65536,
             },
+            rig.fetch("http://flood.test/ws", websocket=True, methods=["GET", "POST"], request_max=65536, response_max=65536),
         )
         self.g = rig.Gateway(
             document,
-            {("ws.test", 80): self.ws.port, ("raw.test", 9000): self.raw.port, ("pinned.test", 443): self.secure.port},
+            {("ws.test", 80): self.ws.port, ("flood.test", 80): self.ws.port, ("raw.test", 9000): self.raw.port, ("pinned.test", 443): self.secure.port},
             roots=certs.authority(),
             broker=lambda _: self.answer,
         )
@@ -99,6 +100,63 @@ def test_H4_a_websocket_by_rule_is_relayed_and_counted(t: Through) -> None:
     assert s.recv(100) == b"HELLO"
     assert t.g.wait(lambda: sum(f["bytes_out"] for f in t.g.flows if f["name"] == "ws.test") >= len(sent) + 5, 3)
     s.close()
+
+
+def flood_of(size: int) -> Any:
+    """A server that answers what it was told with so many bytes behind the handshake, in frames of 16 KiB."""
+    hands = switches()
+
+    def answer(o: rig.Origin, s: socket.socket, data: bytes) -> None:
+        if data.startswith(b"GET "):
+            hands(o, s, data)
+            for _ in range(size // 16388):
+                s.sendall(b"\x82\x7e\x40\x00" + b"x" * 16384)
+
+    return answer
+
+
+def opened(t: Through) -> socket.socket:
+    s = t.g.dial("flood.test", 80)
+    s.sendall(request("GET /ws HTTP/1.1", "flood.test", *UPGRADE))
+    return s
+
+
+def test_H4_what_a_websocket_brings_is_bounded_by_response_max(t: Through) -> None:
+    t.ws.answer = flood_of(1 << 20)
+    before = t.told("resp-limit")
+    got, how = rig.drain(opened(t), 5)
+    head, _, rest = got.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 101 ") and how == "reset"
+    assert len(rest) <= 65536
+    assert t.g.wait(lambda: t.told("resp-limit") > before)
+    assert t.g.verdict("resp-limit")["verdict"] == "aborted"
+
+
+def test_H4_up_to_the_maximum_all_comes(t: Through) -> None:
+    t.ws.answer = flood_of(3 * 16388)
+    s = opened(t)
+    s.settimeout(5)
+    got = b""
+    while got.count(b"x") < 3 * 16384:
+        got += s.recv(65536)
+    s.close()
+
+
+def test_H4_what_a_websocket_sends_is_bounded_by_request_max(t: Through) -> None:
+    t.ws.answer = flood_of(0)
+    before, n = t.told("body-limit"), len(t.ws.heard)
+    s = opened(t)
+    s.settimeout(5)
+    got = b""
+    while not got.endswith(b"first frame"):
+        got += s.recv(4096)
+    with pytest.raises(ConnectionError):
+        for _ in range(500):
+            s.sendall(b"~" * 16384)
+            time.sleep(0.01)
+    assert t.g.wait(lambda: t.told("body-limit") > before)
+    assert t.g.verdict("body-limit")["verdict"] == "aborted"
+    assert b"".join(t.ws.heard[n:]).count(b"~") <= 65536
 
 
 HANDSHAKES = {
