@@ -10,6 +10,7 @@
 #include "names.h"
 #include "roots.h"
 #include "serve.h"
+#include "stream.h"
 #include "upstream.h"
 #include "verdict.h"
 
@@ -46,6 +47,7 @@ gateway_done(struct gateway *g)
 	listeners_end(g);
 	conns_end(g);
 	upstreams_free(g->upstreams);
+	streams_end();
 	allotment_free(g->allotment);
 	verdicts_free(g->verdicts);
 	names_free(g->names);

@@ -26,6 +26,7 @@
 enum { RECORD_MAX = 16384 };
 
 struct stream {
+	struct stream *next, *before; /* of those that linger */
 	struct ev_loop *loop;
 	const struct stream_events *events; /* NULL: closed */
 	void *owner;
@@ -49,7 +50,9 @@ struct stream {
 	struct err fault;
 };
 
-static size_t lingering; /* streams of this process that were closed and are not gone */
+/* Streams of this process that were closed and are not gone. */
+static struct stream *lingerers;
+static size_t lingering;
 
 /* ---- what is waited for ---- */
 
@@ -397,6 +400,31 @@ stream_shut(struct stream *s)
 /* ---- the end ---- */
 
 static void
+linger_begin(struct stream *s)
+{
+	s->lingering = true;
+	s->next = lingerers;
+	if (s->next != NULL)
+		s->next->before = s;
+	lingerers = s;
+	lingering++;
+}
+
+static void
+linger_end(struct stream *s)
+{
+	if (!s->lingering)
+		return;
+	if (s->next != NULL)
+		s->next->before = s->before;
+	if (s->before != NULL)
+		s->before->next = s->next;
+	else
+		lingerers = s->next;
+	lingering--;
+}
+
+static void
 release(struct stream *s, bool reset)
 {
 	watch(s, &s->in, false);
@@ -406,7 +434,7 @@ release(struct stream *s, bool reset)
 	s->ssl = NULL;
 	raw_done(&s->raw, reset);
 	buf_done(&s->again);
-	lingering -= s->lingering ? 1 : 0;
+	linger_end(s);
 	loop_free_later(s->loop, s);
 }
 
@@ -423,13 +451,19 @@ stream_close(struct stream *s, bool abort)
 		release(s, abort);
 		return;
 	}
-	s->lingering = true;
-	lingering++;
+	linger_begin(s);
 	ev_timer_stop(s->loop, &s->turn);
 	ev_timer_set(&s->turn, (double)LIMIT_LINGER_MS / 1e3, 0);
 	ev_timer_start(s->loop, &s->turn);
 	s->state = STREAM_OPEN;
 	update(s);
+}
+
+void
+streams_end(void)
+{
+	while (lingerers != NULL)
+		release(lingerers, false);
 }
 
 /* Not even looked at: only so that the kernel does not answer it with a reset. */

@@ -74,6 +74,8 @@ void stream_shut(struct stream *s);
  * Frees it, at the end of the turn at the earliest; no event comes any more.
  */
 void stream_close(struct stream *s, bool abort);
+/* No stream of this process lingers any more (the end). */
+void streams_end(void);
 
 /* The socket itself, for splicing; -1 inside TLS, and while bytes are unread. Stays the stream's. */
 int stream_fd(const struct stream *s);
