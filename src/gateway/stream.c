@@ -470,7 +470,7 @@ streams_end(void)
 static void
 linger(struct stream *s)
 {
-	char room[4096];
+	char room[8192];
 	ssize_t r = recv(s->raw.fd, room, sizeof(room), 0);
 
 	if (r > 0)

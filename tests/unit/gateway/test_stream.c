@@ -218,11 +218,13 @@ a_close_does_not_overtake_the_last_words(void **state)
 	assert_int_equal(read(fd, room, sizeof(room)), 7);
 	assert_int_equal(read(fd, room, sizeof(room)), 0);
 	do {
-		r = send(fd, room, 1000, MSG_NOSIGNAL);
+		r = send(fd, room, sizeof(room), MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (r < 0 && errno == EAGAIN)
+			r = 1;
 		more += r > 0 ? (size_t)r : 0;
 		ends_step(loop, NULL);
 	} while (r > 0 && more < 2 * LIMIT_LINGER_BYTES);
-	assert_true(more >= LIMIT_LINGER_BYTES - 10000 && more < 2 * LIMIT_LINGER_BYTES);
+	assert_true(more >= LIMIT_LINGER_BYTES / 2 && more < 2 * LIMIT_LINGER_BYTES);
 	(void)close(fd);
 }
 
