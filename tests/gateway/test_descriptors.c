@@ -59,13 +59,6 @@ allotment_name(struct gateway *g, struct view name)
 }
 
 bool
-allotment_name(struct gateway *g, struct view name)
-{
-	(void)g, (void)name;
-	return true;
-}
-
-bool
 allotment_coming(const struct gateway *g)
 {
 	(void)g;
