@@ -133,6 +133,25 @@ token(struct verdicts *s)
 	return true;
 }
 
+/*
+ * The engine reads a gateway at its own rate. Beyond what may wait for it nothing new is told: it does not happen, or is only counted. Else a
+ * program could fill the edge until it breaks, and its sandbox ends with it.
+ */
+static bool
+hears(const struct gateway *g)
+{
+	return g->engine != NULL && g->engine->queued_bytes < LIMIT_TOLD_BYTES;
+}
+
+static void
+flow_arm(struct verdicts *s)
+{
+	if (ev_is_active(&s->flow))
+		return;
+	ev_timer_set(&s->flow, (double)LIMIT_FLOW_MS / 1e3, 0);
+	ev_timer_start(s->g->loop, &s->flow);
+}
+
 static void
 owe(struct verdicts *s, struct kind *k)
 {
@@ -141,10 +160,7 @@ owe(struct verdicts *s, struct kind *k)
 	k->owed = true;
 	k->due = s->due;
 	s->due = k;
-	if (!ev_is_active(&s->flow)) {
-		ev_timer_set(&s->flow, (double)LIMIT_FLOW_MS / 1e3, 0);
-		ev_timer_start(s->g->loop, &s->flow);
-	}
+	flow_arm(s);
 }
 
 static void
@@ -175,8 +191,13 @@ flows_tell(struct verdicts *s)
 static void
 on_flow(struct ev_loop *loop, ev_timer *w, int events)
 {
+	struct verdicts *s = container_of(w, struct verdicts, flow);
+
 	(void)loop, (void)events;
-	flows_tell(container_of(w, struct verdicts, flow));
+	if (s->g->engine == NULL || hears(s->g))
+		flows_tell(s);
+	else
+		flow_arm(s);
 }
 
 static void
@@ -208,7 +229,7 @@ verdict_tell(struct gateway *g, const struct verdict_of *v)
 	struct kind *k = kind_of(s, v);
 	bool first = k != NULL && !k->kept;
 
-	if (g->engine != NULL && (first || token(s))) {
+	if (hears(g) && (first || token(s))) {
 		struct buf b;
 
 		buf_init(&b, IPC_MAX);
@@ -292,7 +313,7 @@ verdict_ask(struct gateway *g, const struct verdict_of *v, verdict_kept_fn *kept
 		kept(owner, EGRESS_REASON_NONE);
 		return NULL;
 	}
-	w = calloc(1, sizeof(*w));
+	w = g->engine == NULL || hears(g) ? calloc(1, sizeof(*w)) : NULL;
 	if (w == NULL) {
 		kept(owner, EGRESS_REASON_AUDIT);
 		return NULL;

@@ -5,6 +5,7 @@ import contextlib
 import json
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import certs
 import pytest
 import rig
+import wire
 from cases import request
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -137,6 +139,46 @@ def test_L8_no_control_byte_comes_to_the_record(make: Any) -> None:
 
 
 # ---- neighbours that are away ----
+
+
+def test_an_engine_that_reads_slowly_is_not_told_more_than_it_takes(make: Any) -> None:
+    """A program asks and leaves, over and over: what waits for the engine is bounded, and the edge to it does not break."""
+    p = make()
+    p.g.cut("ENGINE")
+    stalled = threading.Event()
+
+    def slow(s: socket.socket) -> None:
+        first = True
+        while (got := wire.receive(s)) is not None:
+            name, tag, _ = got
+            if name == "ALLOTMENT_ASK":
+                wire.send(s, "ALLOTMENT", tag, total={**rig.BUDGETS, "connections": 1 << 30, "requests": 1 << 30}, over=True)
+            elif name == "VERDICT" and first:
+                first = False
+                stalled.wait(60)
+            if name == "VERDICT":
+                rig.say(s, "VERDICT_KEPT", tag, kept=True, reason="none")
+
+    p.g.edge("ENGINE", slow)
+    raw = request("GET /" + "x" * 1000 + " HTTP/1.1", "plain.test")
+    address = p.g.address("plain.test")
+    refused = 0
+    for _ in range(110):
+        some = [socket.create_connection((address, 80), 20) for _ in range(100)]
+        for s in some:
+            s.sendall(raw)
+        time.sleep(0.03)
+        for s in some:
+            if rig.ready(s, 0) and s.recv(65536).startswith(b"HTTP/1.1 503"):
+                refused += 1
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            s.close()
+    assert refused > 1000, refused
+    stalled.set()
+    until = time.monotonic() + 20
+    while (code_now := p.ask()[0]) != 200 and time.monotonic() < until:
+        time.sleep(0.2)
+    assert code_now == 200
 
 
 def test_an_engine_that_is_away_is_waited_for(make: Any) -> None:
