@@ -6,6 +6,7 @@ play.py hands its Demo over. The servers of network.py are asked what arrived: a
 
 from __future__ import annotations
 
+import json
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,7 @@ class Egress:
         self.network = demo.outside.network
 
     def tell(self) -> None:
+        self.shown("policy", "show", "--task", "48221", facts="what the gateway of this sandbox goes by", must=("fetch", "brokered"))
         self.demo.play(self.box, agent.STEPS_LEAVE)
         self.story.chapter("What arrived, by the servers' own notes")
         self.arrived()
@@ -91,6 +93,9 @@ class Egress:
             where = address or (f"{len(names)} names below {name[1:]}" if name.startswith(".") else name)
             self.story.verdict(step, wrong, f"{reason:14} {'' if scheme == 'none' else scheme:6} {where}")
         strange = [f"{data}" for data in refused if not any(is_row(data, row) for row in agent.LEFT)]
+        kept = json.dumps(self.demo.records(self.box))
+        secret = [f"the record has {text}" for text in (network.CREDENTIAL, network.PARCEL["recipient"]) if text in kept]
+        self.story.verdict("no secret", secret, "neither the carrier's key nor what it said of the recipient is on record")
         self.story.verdict("nothing else", strange, f"each of the {len(refused)} refusals on record is one of these")
         allowed = [(data["name"], data.get("method"), data.get("path")) for data in self.verdicts() if data["reason"] == "none"]
         three = [(network.DOCS, "GET", "/help/returns"), (network.CARRIER, "GET", "/v1/track/7"), (network.DOCS, "GET", "/help/moved")]

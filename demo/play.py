@@ -392,7 +392,7 @@ class Demo:
         self.second_round(first)
         story.chapter("The record: demilune audit 48221")
         self.audit(first)
-        story.chapter("Ticket 48221 once more: a new task, whose policy names a documentation site and a carrier")
+        story.chapter("Ticket 48221 once more: a new task, whose policy names a documentation site, its mirror and a carrier")
         third = self.open_ticket("48221", policy="support")
         egress.Egress(self, third).tell()
         self.host_unharmed()
