@@ -12,8 +12,10 @@
 #include <fcntl.h>
 
 enum {
-	PIECE = 65536, /* also what a pipe of Linux holds */
-	SPARES = 4,    /* empty pipes that are kept */
+	PIECE = 65536,
+	/* Of Linux' own 64 KiB only half is filled at a time by what comes in pages, which is slower than to copy. */
+	PIPE = 262144,
+	SPARES = 4, /* empty pipes that are kept */
 };
 
 struct pipe_ends {
@@ -61,6 +63,8 @@ pipe_get(struct pipe_ends *p)
 	}
 	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
 		return false;
+	/* Linux grants a user so many pages of pipes; beyond them one is as small as it comes. */
+	(void)fcntl(fds[1], F_SETPIPE_SZ, PIPE);
 	*p = (struct pipe_ends){.read = fds[0], .write = fds[1]};
 	return true;
 }
@@ -166,7 +170,7 @@ take_by_pipe(struct way *w)
 		w->no_splice = true;
 		return -EOPNOTSUPP;
 	}
-	r = splice(stream_fd(w->from), NULL, w->pipe.write, NULL, PIECE,
+	r = splice(stream_fd(w->from), NULL, w->pipe.write, NULL, PIPE,
 		SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 	if (r > 0) {
 		w->in_pipe = (size_t)r;

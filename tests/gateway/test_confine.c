@@ -238,7 +238,9 @@ try_tunnel(void)
 	socklen_t n = sizeof(at);
 	int pipes[2];
 
-	return pipe2(pipes, O_CLOEXEC | O_NONBLOCK) == 0 && write(pipes[1], "x", 1) == 1 &&
+	return pipe2(pipes, O_CLOEXEC | O_NONBLOCK) == 0 &&
+			       fcntl(pipes[1], F_SETPIPE_SZ, 262144) > 0 &&
+			       write(pipes[1], "x", 1) == 1 &&
 			       splice(pipes[0], NULL, dialled, NULL, 1,
 				       SPLICE_F_MOVE | SPLICE_F_NONBLOCK) < 0 &&
 			       errno != ENOSYS &&
