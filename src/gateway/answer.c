@@ -121,7 +121,8 @@ write_framing(struct conn *c, struct http_write *w)
 	return false;
 }
 
-static void
+/* False: it cannot be written, and the exchange is over. */
+static bool
 write_answer(struct conn *c)
 {
 	struct exchange *x = c->x;
@@ -144,10 +145,11 @@ write_answer(struct conn *c)
 		http_write_field(&w, "Connection", view_str("keep-alive"));
 	if (http_write_end(&w) < 0) {
 		refuse_answer(c, HTTP_NO_HEAD_LONG);
-		return;
+		return false;
 	}
 	x->answered = true;
 	http_body_init(&x->answer_body, a, x->rule->response_max);
+	return true;
 }
 
 /* 101: only what was asked for, and only when it proves that it read our key. */
@@ -200,8 +202,7 @@ head_done(struct conn *c, struct view rest)
 		exchange_refuse(c, EGRESS_REASON_ANSWER, 502, "it asks for credentials of a proxy");
 		return false;
 	}
-	write_answer(c);
-	return x->answered;
+	return write_answer(c);
 }
 
 /* Whether a head may begin so: for the end of a line that is none nobody waits. */

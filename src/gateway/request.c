@@ -60,6 +60,11 @@ on_server(void *owner, enum egress_reason reason, struct upstream *up, const cha
 	c->ask = NULL;
 	if (reason == EGRESS_REASON_NONE) {
 		c->up = up;
+		/* Asked again, and another one of its addresses than the record has: that is put on record too. */
+		if (strcmp(c->address, up->address) != 0) {
+			verdict_forget(take_ptr(c->wait));
+			c->x->kept = false;
+		}
 		memcpy(c->address, up->address, sizeof(c->address));
 		stream_give(up->stream, &answer_events, c);
 		c->x->up.stream = up->stream;

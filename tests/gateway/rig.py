@@ -210,6 +210,7 @@ class Gateway:
         self.document, self.to, self.keep, self.broker = document, to or {}, keep, broker
         self.lend = {**BUDGETS, **(lend or {})}
         self.over = True
+        self.far = "192.0.2.7"  # where the dialer says that it connected to
         self.mute = False  # no more budgets are lent, and nothing is said
         self.slices = 0  # so many requests more are lent each time; 0: all at once
         self.verdicts: list[Json] = []
@@ -347,7 +348,7 @@ class Gateway:
                 continue
             up = socket.create_connection(("127.0.0.1", where))
             up.setblocking(False)
-            wire.send(s, "REACHED", tag, (up.fileno(),), address="192.0.2.7")
+            wire.send(s, "REACHED", tag, (up.fileno(),), address=self.far)
             up.close()
 
     def _broker(self, s: socket.socket) -> None:

@@ -239,6 +239,26 @@ def test_a_server_that_closed_its_idle_connection_is_asked_once_more(a: Answers)
     assert sum(h.count(b"POST /third") for h in a.origin.heard) == 1
 
 
+def test_the_record_has_the_address_that_was_asked_in_the_end(a: Answers) -> None:
+    doomed: set[socket.socket] = set()
+
+    def dies(_: rig.Origin, s: socket.socket, data: bytes) -> None:
+        if s in doomed:
+            s.shutdown(socket.SHUT_RDWR)
+            return
+        if data.startswith(b"GET /one"):
+            doomed.add(s)
+        s.sendall(OK)
+
+    s = a.ask(dies, "GET /one HTTP/1.1")
+    assert rig.answer_of(s)[0] == 200
+    a.g.far = "192.0.2.8"
+    s.sendall(request("GET /two HTTP/1.1", "plain.test"))
+    assert rig.answer_of(s)[0] == 200
+    a.g.far = "192.0.2.7"
+    assert [v["address"] for v in a.g.verdicts if v["path"] == "/two"] == ["192.0.2.7", "192.0.2.8"]
+
+
 def test_until_the_end_becomes_chunks(a: Answers) -> None:
     s = a.ask(closing(b"HTTP/1.1 200 OK\r\nX: y\r\n\r\nall of it"))
     s.settimeout(5)
