@@ -65,6 +65,9 @@ key_of(const struct said *d, const struct row *w, uint8_t ret[static 32])
 	sha256_add(&h, d->gate->policy->digest, 32);
 	sha256_add(&h, numbers, sizeof(numbers));
 	add_part(&h, w->name);
+	/* Where it was meant to go is all that is known of it. */
+	if (d->reason == EGRESS_REASON_RAW_ADDRESS)
+		add_part(&h, w->address);
 	add_part(&h, w->method);
 	add_part(&h, w->path);
 	add_part(&h, w->query);

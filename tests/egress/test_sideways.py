@@ -145,4 +145,6 @@ def test_with_capture_each_address_is_on_record() -> None:
             with world.refused("raw-address"):
                 got = world.talk(host, port, b"GET / HTTP/1.1\r\n\r\n", wait=2)
             assert got.data == b""
-        assert {"169.254.169.254", "8.8.8.8"} <= {row["address"] for row in world.verdicts()}
+            for other in ("10.0.0.5", "10.0.0.6"):
+                world.talk(other, port, wait=2)
+        assert {"169.254.169.254", "8.8.8.8", "10.0.0.5", "10.0.0.6"} <= {row["address"] for row in world.verdicts()}
