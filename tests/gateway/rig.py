@@ -27,6 +27,7 @@ import wire
 
 BUILD = Path(os.environ.get("DEMILUNE_BUILD", str(Path(__file__).resolve().parents[2] / "build")))
 UID = 64190
+SANITIZERS = ("ASAN_OPTIONS", "UBSAN_OPTIONS")  # of a build with them: all else of the environment is kept from it
 BUDGETS = {
     "brokered": 200,
     "bytes_in": 1 << 31,
@@ -274,7 +275,7 @@ class Gateway:
             preexec_fn=place,
             close_fds=True,
             pass_fds=(3,),
-            env=environment or {},
+            env={k: os.environ[k] for k in SANITIZERS if k in os.environ} | (environment or {}),
         )
 
     def _listen(self, kind: str, port: int) -> None:
