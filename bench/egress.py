@@ -18,9 +18,11 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +56,8 @@ class Programs:
         self.running: list[subprocess.Popen[bytes]] = []
 
     def start(self, words: Sequence[str], port: int, **more: Any) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, **more)
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                   start_new_session=True, **more)
         self.running.append(process)
 
         def heard() -> bool:
@@ -97,9 +100,11 @@ class Place:
         config.write_text(f"""daemon off; master_process off; pid {self.folder}/nginx.pid; error_log stderr crit;
 events {{ worker_connections 4096; }}
 http {{ access_log off; keepalive_requests 100000000; sendfile on; tcp_nopush on;
-  client_body_temp_path {self.folder}/t1; proxy_temp_path {self.folder}/t2; fastcgi_temp_path {self.folder}/t3; uwsgi_temp_path {self.folder}/t4; scgi_temp_path {self.folder}/t5;
+  client_body_temp_path {self.folder}/t1; proxy_temp_path {self.folder}/t2; fastcgi_temp_path {self.folder}/t3;
+  uwsgi_temp_path {self.folder}/t4; scgi_temp_path {self.folder}/t5;
   server {{ listen 127.0.0.1:{self.http}; root {site}; }}
-  server {{ listen 127.0.0.1:{self.https} ssl; ssl_certificate {pem}; ssl_certificate_key {key}; ssl_protocols TLSv1.3; ssl_session_tickets off; root {site}; }} }}
+  server {{ listen 127.0.0.1:{self.https} ssl; ssl_certificate {pem}; ssl_certificate_key {key};
+    ssl_protocols TLSv1.3; ssl_session_tickets off; root {site}; }} }}
 """)
         self.programs.start(["nginx", "-c", str(config), "-e", "stderr"], self.http)
 
@@ -109,13 +114,22 @@ http {{ access_log off; keepalive_requests 100000000; sendfile on; tcp_nopush on
 
 
 @contextlib.contextmanager
-def peer(place: Place, name: str, build: Path) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
-    """The port of a proxy that runs as long as the block."""
-    own, port, home = Programs(), free_port(), place.folder / name
-    home.mkdir(exist_ok=True)
-    home.chmod(0o777)
+def peers(place: Place, names: Sequence[str], build: Path) -> Iterator[dict[str, int | str]]:
+    """Ports of proxies that run as long as the block; of one that does not, why."""
+    own, ports = Programs(), dict[str, int | str]()
     try:
-        yield port, own.start(command(place, name, port, home, build), port)
+        for name in names:
+            port, home = free_port(), place.folder / name
+            home.mkdir(exist_ok=True)
+            home.chmod(0o777)
+            try:
+                own.start(command(place, name, port, home, build), port)
+                ports[name] = port
+            except FileNotFoundError as missing:
+                ports[name] = f"{Path(str(missing.filename)).name} is not installed"
+            except (AssertionError, OSError, subprocess.SubprocessError) as fault:
+                ports[name] = f"does not start: {str(fault).splitlines()[0][:60]}"
+        yield ports
     finally:
         own.stop()
 
@@ -124,11 +138,13 @@ def command(place: Place, name: str, port: int, home: Path, build: Path) -> list
     config = home / "config"
     ca = place.authority
     if name == "haproxy":
-        config.write_text(f"global\n  maxconn 4096\n  nbthread 1\ndefaults\n  mode http\n  timeout connect 5s\n  timeout client 60s\n  timeout server 60s\n  http-reuse always\n"
+        config.write_text(f"global\n  maxconn 4096\n  nbthread 1\ndefaults\n  mode http\n  timeout connect 5s\n  timeout client 60s\n"
+                          f"  timeout server 60s\n  http-reuse always\n"
                           f"frontend f\n  bind 127.0.0.1:{port}\n  default_backend b\nbackend b\n  server s 127.0.0.1:{place.http}\n")
         return ["haproxy", "-db", "-f", str(config)]
     if name == "tinyproxy":
-        config.write_text(f"Port {port}\nListen 127.0.0.1\nTimeout 60\nLogLevel Critical\nLogFile \"/dev/null\"\nMaxClients 200\nConnectPort {place.https}\n")
+        config.write_text(f"Port {port}\nListen 127.0.0.1\nTimeout 60\nLogLevel Critical\nLogFile \"/dev/null\"\nMaxClients 200\n"
+                          f"ConnectPort {place.https}\n")
         return ["tinyproxy", "-d", "-c", str(config)]
     if name.startswith("squid"):
         listen = f"http_port 127.0.0.1:{port}"
@@ -138,11 +154,13 @@ def command(place: Place, name: str, port: int, home: Path, build: Path) -> list
             pem.write_bytes(ca.pem.read_bytes() + ca.key.read_bytes())
             listen += f" ssl-bump cert={pem} generate-host-certificates=on dynamic_cert_mem_cache_size=4MB"
             shutil.rmtree(home / "db", ignore_errors=True)
-            subprocess.run(["/usr/lib/squid/security_file_certgen", "-c", "-s", str(home / "db"), "-M", "4MB"], check=True, capture_output=True)
+            subprocess.run(["/usr/lib/squid/security_file_certgen", "-c", "-s", str(home / "db"), "-M", "4MB"], check=True,
+                           capture_output=True)
             subprocess.run(["chown", "-R", "proxy:proxy", str(home / "db")], check=True)
             more = (f"sslcrtd_program /usr/lib/squid/security_file_certgen -s {home}/db -M 4MB\nsslcrtd_children 5\nssl_bump bump all\n"
                     f"tls_outgoing_options cafile={ca.pem}\n")
-        config.write_text(f"{listen}\nhttp_access allow all\ncache deny all\ncache_mem 8 MB\naccess_log none\ncache_log /dev/null\npid_filename {home}/pid\n"
+        config.write_text(f"{listen}\nhttp_access allow all\ncache deny all\ncache_mem 8 MB\naccess_log none\ncache_log /dev/null\n"
+                          f"pid_filename {home}/pid\n"
                           f"coredump_dir {home}\nshutdown_lifetime 0 seconds\nhosts_file {home}/hosts\n{more}")
         (home / "hosts").write_text("127.0.0.1 origin.test\n")
         return ["squid", "-N", "-f", str(config)]
@@ -151,29 +169,31 @@ def command(place: Place, name: str, port: int, home: Path, build: Path) -> list
         subprocess.run(["/usr/bin/python3", "-m", "venv", str(venv)], check=True)
         subprocess.run([str(venv / "bin/pip"), "install", "-q", "mitmproxy==11.0.2"], check=True)
     (home / "mitmproxy-ca.pem").write_bytes(ca.key.read_bytes() + ca.pem.read_bytes())
-    return [str(venv / "bin/mitmdump"), "-q", "--set", f"confdir={home}", "--set", "flow_detail=0", "--set", f"ssl_verify_upstream_trusted_ca={ca.pem}",
-            "--listen-host", "127.0.0.1", "--listen-port", str(port), "--anticache"]
+    return [str(venv / "bin/mitmdump"), "-q", "--set", f"confdir={home}", "--set", "flow_detail=0",
+            "--set", f"ssl_verify_upstream_trusted_ca={ca.pem}", "--listen-host", "127.0.0.1", "--listen-port", str(port), "--anticache"]
 
 
 # ---- load ----
 
 
-def wrk(at: str, target: str, host: str, clients: int, seconds: float, inside: Sequence[str] = ()) -> Load:
+def wrk(at: str, target: str, host: str, clients: int, seconds: int, inside: Sequence[str] = ()) -> Load:
     """Kept connections. `target`: a path, or a whole URL for a forward proxy."""
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
         script.write(f'wrk.path = "{target}"\nwrk.headers["Host"] = "{host}"\n'
-                     'function done(s, l, r) io.write(string.format("RESULT %f %f %f %d\\n", s.requests / s.duration * 1e6, l:percentile(50) / 1e3, '
-                     'l:percentile(99) / 1e3, s.errors.status + s.errors.connect + s.errors.timeout)) end\n')
+                     'function done(s, l, r) io.write(string.format("RESULT %f %f %f %d\\n", s.requests / s.duration * 1e6, '
+                     'l:percentile(50) / 1e3, l:percentile(99) / 1e3, s.errors.status + s.errors.connect + s.errors.timeout)) end\n')
         script.flush()
-        done = subprocess.run([*inside, "wrk", "-t1", f"-c{clients}", f"-d{seconds:g}s", "-s", script.name, f"http://{at}/"], capture_output=True, check=True)
+        done = subprocess.run([*inside, "wrk", "-t1", f"-c{clients}", f"-d{seconds}s", "-s", script.name, f"http://{at}/"],
+                              capture_output=True, check=True)
     found = re.search(r"RESULT (\S+) (\S+) (\S+) (\d+)", done.stdout.decode())
     assert found and found[4] == "0", done.stdout.decode() + done.stderr.decode()
     return Load(float(found[1]), float(found[2]), float(found[3]))
 
 
-def handshakes(build: Path, at: str, pem: Path, clients: int, seconds: float, proxied: str = "", inside: Sequence[str] = (), name: str = "origin.test",
-               path: str = "/1k") -> Load:
-    words = [*inside, str(build / "bench/handshakes"), at, name, str(pem), path, str(clients), f"{seconds:g}", *([proxied] if proxied else [])]
+def handshakes(build: Path, at: str, pem: Path, clients: int, seconds: float, proxied: str = "", inside: Sequence[str] = (),
+               name: str = "origin.test") -> Load:
+    words = [*inside, str(build / "bench/handshakes"), at, name, str(pem), "/1k", str(clients), f"{seconds:g}"]
+    words += [proxied] if proxied else []
     done = subprocess.run(words, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
     rate, p50, p99 = map(float, done.stdout.split())
@@ -194,14 +214,19 @@ class Ours:
         self.stack = contextlib.ExitStack()
         folder = place.folder / "policy.d"
         folder.mkdir(exist_ok=True)
-        big = "budgets: {names: 10000, connections: 100000000, handshakes: 100000000, requests: 1000000000, bytes_out: 1000GiB, bytes_in: 1000GiB}\n"
+        big = ("budgets: {names: 10000, connections: 100000000, handshakes: 100000000, requests: 1000000000, bytes_out: 1000GiB, "
+               "bytes_in: 1000GiB}\n")
         (folder / "bench.yaml").write_text(f"""egress:
   - fetch: {{url: "http://origin.test:{place.http}/**", address: 127.0.0.1, response_max: 4GiB}}
   - fetch: {{url: "https://origin.test:{place.https}/**", address: 127.0.0.1, response_max: 4GiB}}
   - passthrough: {{name: opaque.test, port: {place.https}, address: 127.0.0.1}}
 {big}""")
-        self.daemon = self.stack.enter_context(Daemon({"egress.policies": str(folder), "egress.roots": str(place.authority.pem), "defaults.ttl": "1h",
-                                                       "defaults.idle": "1h"}, build=build))
+        (folder / "spent.yaml").write_text(f"""egress:
+  - fetch: {{url: "http://origin.test:{place.http}/**", address: 127.0.0.1}}
+budgets: {{requests: 8}}
+""")
+        self.daemon = self.stack.enter_context(Daemon({"egress.policies": str(folder), "egress.roots": str(place.authority.pem),
+                                                       "defaults.ttl": "1h", "defaults.idle": "1h"}, build=build))
         self.client = self.daemon.client
         row = self.client.create(policy="bench")
         self.box = row["id"]
@@ -234,18 +259,18 @@ def dns_us(ours: Ours, rounds: int) -> list[float]:
     return [float(x) for x in done["stdout"].split()]
 
 
-def deny_us(ours: Ours, place: Place, rounds: int) -> list[float]:
-    """From the last byte of a head to the first of its refusal, on a kept connection."""
-    program = ("import socket,time\n"
-               f"for n in range({rounds}+50):\n"
-               f"    s=socket.create_connection(('origin.test',{place.http})); s.setsockopt(6,1,1)\n"
-               f"    s.sendall(b'GET /1k HTTP/1.1\\r\\nHost: origin.test:{place.http + 1}\\r\\n\\r'); time.sleep(0.002)\n"
-               "    b=time.perf_counter(); s.sendall(b'\\n'); s.recv(4096)\n"
-               "    if n>=50: print((time.perf_counter()-b)*1e6)\n"
-               "    s.close()\n")
-    done = ours.client.exec(ours.box, ["python3", "-c", program])
-    assert done["exit_code"] == 0, done
-    return [float(x) for x in done["stdout"].split()]
+def answered_us(inside: Callable[[str], str], at: tuple[str, int], host: str, rounds: int) -> float:
+    """From the last byte of a head to the first of its answer, at the median. The program stays awake between its writes: what is asked
+    for is not how long a processor takes to wake up."""
+    done = inside("import socket,time\n"
+                  f"for n in range({rounds}+50):\n"
+                  f"    s=socket.create_connection({at!r}); s.setsockopt(6,1,1)\n"
+                  f"    s.sendall(b'GET /1k HTTP/1.1\\r\\nHost: {host}\\r\\n\\r'); e=time.perf_counter()+0.0005\n"
+                  "    while time.perf_counter()<e: pass\n"
+                  "    b=time.perf_counter(); s.sendall(b'\\n'); s.recv(4096)\n"
+                  "    if n>=50: print((time.perf_counter()-b)*1e6)\n"
+                  "    s.close()\n")
+    return statistics.median(float(x) for x in done.split())
 
 
 def idle_kib(ours: Ours, place: Place, count: int) -> float:
@@ -257,8 +282,6 @@ def idle_kib(ours: Ours, place: Place, count: int) -> float:
                f"    s.sendall(b'GET /1k HTTP/1.1\\r\\nHost: origin.test:{place.https}\\r\\n\\r\\n'); s.recv(4096)\n"
                "    k.append(s)\n"
                "print('ready',flush=True); time.sleep(4)\n")
-    import threading
-
     before = rss_mib(pid)
     thread = threading.Thread(target=ours.client.exec, args=(ours.box, ["python3", "-c", program]))
     thread.start()
@@ -271,8 +294,8 @@ def idle_kib(ours: Ours, place: Place, count: int) -> float:
 @dataclass
 class Measured:
     what: str
-    value: float
-    unit: str
+    value: float | None  # None: `what` says why there is none
+    unit: str = ""
     direct: float | None = None  # the same, straight to the origin
     reach: float | None = None
     more: bool = True  # is better
@@ -280,81 +303,190 @@ class Measured:
     p99_ms: float | None = None
 
 
-def median_load(rounds: list[Load]) -> Load:
-    return sorted(rounds, key=lambda one: one.rate)[len(rounds) // 2]
+ROUNDS = 3
+Way = Callable[[], Load]
 
 
-def kept(place: Place, ours: Ours, build: Path, seconds: float) -> list[Measured]:
+def interleaved(ways: dict[str, Way | str]) -> dict[str, Load | str]:
+    """The median of rounds, of which each has every way once, so that what else the machine does meets all alike. A way that fails
+    says why."""
+    had: dict[str, list[Load]] = {name: [] for name in ways}
+    out: dict[str, Load | str] = {name: way for name, way in ways.items() if isinstance(way, str)}
+    for _ in range(ROUNDS):
+        for name, way in ways.items():
+            if name in out or isinstance(way, str):
+                continue
+            try:
+                had[name].append(way())
+            except (AssertionError, subprocess.SubprocessError) as fault:
+                if name in ("direct", "demilune"):
+                    raise
+                out[name] = f"fails: {str(fault).splitlines()[0][:60] if str(fault) else 'no answer'}"
+    return out | {name: sorted(rounds, key=lambda one: one.rate)[len(rounds) // 2] for name, rounds in had.items() if name not in out}
+
+
+def measured(what: str, load: Load | str, direct: Load | None = None, reach: float | None = None) -> Measured:
+    if isinstance(load, str):
+        return Measured(f"{what}: {load}", None)
+    return Measured(what, load.rate, "/s", None if direct is None else direct.rate, reach, True, load.p50_ms, load.p99_ms)
+
+
+def loaded(load: Load | str) -> Load:
+    assert isinstance(load, Load)
+    return load
+
+
+def kept(place: Place, ours: Ours, build: Path) -> list[Measured]:
     """Kept connections: 32 at once, and one."""
-    at, rows = f"127.0.0.1:{place.http}", []
-    fake = f"{ours.address('origin.test')}:{place.http}"
-    host, url = f"origin.test:{place.http}", f"http://127.0.0.1:{place.http}/1k"
+    fake, host = f"{ours.address('origin.test')}:{place.http}", f"origin.test:{place.http}"
+    direct, url = f"127.0.0.1:{place.http}", f"http://127.0.0.1:{place.http}/1k"
 
-    def both(name: str, target_at: str, target: str, who: str, inside: Sequence[str] = ()) -> tuple[Load, Load]:
-        wrk(target_at, target, who, 32, 1, inside)
-        return (median_load([wrk(target_at, target, who, 32, seconds, inside) for _ in range(3)]),
-                median_load([wrk(target_at, target, who, 1, seconds, inside) for _ in range(3)]))
+    def ways(clients: int, seconds: int, ports: dict[str, int | str]) -> dict[str, Way | str]:
+        some: dict[str, Way | str] = {"direct": lambda: wrk(direct, "/1k", host, clients, seconds),
+                                      "demilune": lambda: wrk(fake, "/1k", host, clients, seconds, ours.inside)}
+        for name, port in ports.items():
+            target = "/1k" if name == "haproxy" else url
+            some[name] = port if isinstance(port, str) else partial(wrk, f"127.0.0.1:{port}", target, direct, clients, seconds)
+        return some
 
-    direct, direct_one = both("direct", at, "/1k", host)
-    many, one = both("demilune", fake, "/1k", host, ours.inside)
+    with peers(place, ("haproxy", "squid", "tinyproxy", "mitmdump"), build) as ports:
+        many, one = interleaved(ways(32, 2, ports)), interleaved(ways(1, 1, ports))
+    base, alone = loaded(many.pop("direct")), loaded(one.pop("direct"))
     # 12 k of 25.7 k: the goal as a ratio, so that it means the same on a slower machine.
-    rows.append(Measured("kept connections, 32 at once: direct (nginx)", direct.rate, "/s", None, None, True, direct.p50_ms, direct.p99_ms))
-    rows.append(Measured("  through the gateway", many.rate, "/s", direct.rate, round(min(12000.0, 0.47 * direct.rate)), True, many.p50_ms, many.p99_ms))
-    added = Measured("  what it adds, one at once", one.p50_ms - direct_one.p50_ms, "ms", None, 0.15, False)
-    for name in ("haproxy", "squid", "tinyproxy", "mitmdump"):
-        with peer(place, name, build) as (port, _):
-            load, alone = both(name, f"127.0.0.1:{port}", "/1k" if name == "haproxy" else url, f"127.0.0.1:{place.http}")
-        rows.append(Measured(f"  through {name}", load.rate, "/s", direct.rate, None, True, load.p50_ms, load.p99_ms))
-        added.what += f"; {name} {alone.p50_ms - direct_one.p50_ms:.2f}"
-    return [*rows, added]
+    rows = [measured("kept connections, 32 at once: direct (nginx)", base),
+            measured("  through the gateway", many.pop("demilune"), base, round(min(12000.0, 0.47 * base.rate)))]
+    rows += [measured(f"  through {name}", load, base) for name, load in many.items()]
+    added = {name: load.p50_ms - alone.p50_ms for name, load in one.items() if isinstance(load, Load)}
+    others = "".join(f"; {name} {ms:.2f}" for name, ms in added.items() if name != "demilune")
+    return [*rows, Measured(f"  what it adds, one at once{others}", added["demilune"], "ms", None, 0.15, False)]
 
 
-def new(place: Place, ours: Ours, build: Path, seconds: float) -> list[Measured]:
+def new(place: Place, ours: Ours, build: Path) -> list[Measured]:
     """New connections with TLS 1.3, eight at once."""
     at, ca = f"127.0.0.1:{place.https}", place.authority.pem
-    fake = f"{ours.address('origin.test')}:{place.https}"
-    run = lambda *args, **more: median_load([handshakes(build, *args, 8, seconds, **more) for _ in range(3)])  # noqa: E731
-    direct = run(at, ca)
-    rows = [Measured("new connections with TLS, 8 at once: direct", direct.rate, "/s", None, None, True, direct.p50_ms, direct.p99_ms)]
-    load = run(fake, ours.pem, inside=ours.inside, path="/1k")
-    rows.append(Measured("  intercepted by the gateway", load.rate, "/s", direct.rate, 400, True, load.p50_ms, load.p99_ms))
-    for name in ("squid-bump", "mitmdump"):
-        with peer(place, name, build) as (port, _):
-            load = run(f"127.0.0.1:{port}", ca, proxied=f"{'origin.test' if name == 'squid-bump' else '127.0.0.1'}:{place.https}")
-        rows.append(Measured(f"  intercepted by {name}", load.rate, "/s", direct.rate, None, True, load.p50_ms, load.p99_ms))
-    opaque = f"{ours.address('opaque.test')}:{place.https}"
-    load = run(opaque, ca, inside=ours.inside, name="opaque.test")
-    rows.append(Measured("  passed through by the gateway", load.rate, "/s", direct.rate, round(0.85 * direct.rate), True, load.p50_ms, load.p99_ms))
-    for name in ("tinyproxy", "squid"):
-        with peer(place, name, build) as (port, _):
-            load = run(f"127.0.0.1:{port}", ca, proxied=at)
-        rows.append(Measured(f"  tunnelled by {name}", load.rate, "/s", direct.rate, None, True, load.p50_ms, load.p99_ms))
-    return rows
+    fake, opaque = (f"{ours.address(name)}:{place.https}" for name in ("origin.test", "opaque.test"))
+
+    def run(to: str, pem: Path, proxied: str = "", inside: Sequence[str] = (), name: str = "origin.test") -> Way:
+        return lambda: handshakes(build, to, pem, 8, 1.5, proxied, inside, name)
+
+    ways: dict[str, Way | str] = {"direct": run(at, ca),
+                                  "demilune": run(fake, ours.pem, inside=ours.inside),
+                                  "passed through by the gateway": run(opaque, ca, inside=ours.inside, name="opaque.test")}
+    with peers(place, ("squid-bump", "mitmdump", "tinyproxy", "squid"), build) as ports:
+        for name, port in ports.items():
+            what = f"{'intercepted' if name in ('squid-bump', 'mitmdump') else 'tunnelled'} by {name}"
+            to = f"origin.test:{place.https}" if name == "squid-bump" else at
+            ways[what] = port if isinstance(port, str) else run(f"127.0.0.1:{port}", ca, proxied=to)
+        had = interleaved(ways)
+    base = loaded(had.pop("direct"))
+    # 400 of 713: as a ratio too.
+    rows = [measured("new connections with TLS, 8 at once: direct", base),
+            measured("  intercepted by the gateway", had.pop("demilune"), base, round(min(400.0, 0.56 * base.rate)))]
+    return rows + [measured(f"  {what}", load, base, round(0.85 * base.rate) if what.startswith("passed") else None)
+                   for what, load in sorted(had.items())]
+
+
+def downloads(place: Place, ours: Ours, build: Path) -> list[Measured]:
+    """1 GiB with one curl, outside of the sandbox's control groups."""
+
+    def mib_s(url: str, inside: Sequence[str] = (), *more: str) -> float:
+        began = time.monotonic()
+        subprocess.run([*inside, "curl", "-sSf", "-o", "/dev/null", *more, url], check=True, stdin=subprocess.DEVNULL)
+        return 1024 / (time.monotonic() - began)
+
+    def through(scheme: str, port: int) -> float:
+        return mib_s(f"{scheme}://origin.test:{port}/1g", ours.inside, "--cacert", str(ours.pem),
+                     "--resolve", f"origin.test:{port}:{ours.address('origin.test')}")
+
+    before = rss_mib(ours.gateway_pid())
+    plain = [(mib_s(f"http://127.0.0.1:{place.http}/1g"), through("http", place.http)) for _ in range(2)]
+    direct, our = (max(x) for x in zip(*plain, strict=True))
+    rows = [Measured("1 GiB, plain: direct", direct, "MiB/s"), Measured("  through the gateway", our, "MiB/s", direct),
+            Measured("  through the gateway, TLS on both sides", through("https", place.https), "MiB/s", direct)]
+    grown = rss_mib(ours.gateway_pid()) - before
+    with peers(place, ("haproxy",), build) as ports:
+        port = ports["haproxy"]
+        rows.append(Measured(f"  through haproxy: {port}", None) if isinstance(port, str) else
+                    Measured("  through haproxy", mib_s(f"http://127.0.0.1:{port}/1g"), "MiB/s", direct))
+    return [*rows, Measured("  what the gateway grew meanwhile", max(grown, 0.0), "MiB", None, 1, False)]
+
+
+def parts(build: Path) -> list[Measured]:
+    """What gateway_measure says of the parts, with OpenSSL or a pump at the other ends."""
+    done = subprocess.run([str(build / "tests/unit/gateway/gateway_measure")], capture_output=True, text=True, check=True).stdout
+    found = {name.strip(): float(value) for name, value in re.findall(r"^(.{40}) +([\d.]+) ", done, re.M)}
+    copied, spliced = found["tunnel, copying"] * 1e9 / 2**20, found["tunnel, in the kernel"] * 1e9 / 2**20
+    return [Measured("a leaf, made", found["leaf, made"], "us", None, 300, False),
+            Measured("a handshake and an answer, as server, CPU", found["handshake and one answer, as server"], "us"),
+            Measured("1 GiB between two plain sockets, copied", copied, "MiB/s"),
+            Measured("  in the kernel (tcp, passthrough); the ratio is to copied", spliced, "MiB/s", copied, round(1.2 * copied))]
+
+
+class Neighbour:
+    """A second sandbox whose budget is used up and whose program asks on and on, from inside of its own bounds."""
+
+    def __init__(self, place: Place, ours: Ours) -> None:
+        self.ours = ours
+        self.box = ours.client.create(policy="spent")["id"]
+        self.words = ["python3", "-c", "import socket,sys,threading,time\ne=time.monotonic()+float(sys.argv[1])\n"
+                      "def ask():\n"
+                      "    while time.monotonic()<e:\n"
+                      "        try:\n"
+                      f"            s=socket.create_connection(('origin.test',{place.http}),1)\n"
+                      f"            s.sendall(b'GET /1k HTTP/1.1\\r\\nHost: origin.test:{place.http}\\r\\n\\r\\n')\n"
+                      "            s.recv(4096); s.close()\n"
+                      "        except OSError: pass\n"
+                      "for _ in range(8): threading.Thread(target=ask).start()\n"]
+
+    @contextlib.contextmanager
+    def busy(self, seconds: float) -> Iterator[None]:
+        asks = threading.Thread(target=self.ours.client.exec, args=(self.box, [*self.words, str(seconds)]))
+        asks.start()
+        time.sleep(0.3)
+        try:
+            yield
+        finally:
+            asks.join()
+
+
+def fair(place: Place, ours: Ours) -> Measured:
+    fake, host = f"{ours.address('origin.test')}:{place.http}", f"origin.test:{place.http}"
+    neighbour = Neighbour(place, ours)
+    with neighbour.busy(1):
+        pass  # its budget is used up by this
+    alone, beside = list[float](), list[float]()
+    for _ in range(ROUNDS):
+        alone.append(wrk(fake, "/1k", host, 1, 1, ours.inside).p99_ms)
+        with neighbour.busy(1.5):
+            beside.append(wrk(fake, "/1k", host, 1, 1, ours.inside).p99_ms)
+    before, after = statistics.median(alone), statistics.median(beside)
+    return Measured(f"p99 beside a sandbox at its cap, of p99 alone ({after:.2f} of {before:.2f} ms)", after / before, "x", None, 2, False)
 
 
 def rest(place: Place, ours: Ours) -> list[Measured]:
-    asked, denied = dns_us(ours, 1000), deny_us(ours, place, 300)
-    base = rss_mib(ours.gateway_pid())
-    grown = rss_mib(ours.gateway_pid())
-    began = time.monotonic()
-    done = ours.client.exec(ours.box, f"curl -sS -o /dev/null -w '%{{size_download}}' http://origin.test:{place.http}/1g", timeout_s=300)
-    took = time.monotonic() - began
-    assert done["stdout"] == str(MIB_1024), done
-    grown = rss_mib(ours.gateway_pid()) - grown
+    asked, pid = dns_us(ours, 1000), ours.gateway_pid()
+
+    def here(program: str) -> str:
+        return subprocess.run(["python3", "-c", program], capture_output=True, text=True, check=True).stdout
+
+    def inside(program: str) -> str:
+        return str(ours.client.exec(ours.box, ["python3", "-c", program])["stdout"])
+
+    direct = answered_us(here, ("127.0.0.1", place.http), "origin.test", 300)
+    denied = answered_us(inside, ("origin.test", place.http), f"origin.test:{place.http + 1}", 300)
     return [Measured("a name answered, p50", statistics.median(asked), "us", None, 100, False),
-            Measured("a request refused after its head, p50", statistics.median(denied), "us", None, None, False),
-            Measured("memory of a gateway", base, "MiB", None, 10, False),
+            Measured("a request refused after its head, p50, the program's side included", denied, "us", direct, 50, False),
+            Measured("memory of a gateway", rss_mib(pid), "MiB", None, 10, False),
             Measured("  of an idle intercepted connection", idle_kib(ours, place, 100), "KiB", None, 64, False),
-            Measured("1 GiB through the gateway", 1024 / took, "MiB/s"),
-            Measured("  what it grew meanwhile", max(grown, 0.0), "MiB", None, 1, False)]
+            fair(place, ours)]
 
 
-def measure(build: Path, seconds: float = 5) -> list[Measured]:
+def measure(build: Path) -> list[Measured]:
     place = Place()
     try:
         ours = Ours(place, build)
         try:
-            return kept(place, ours, build, seconds) + new(place, ours, build, seconds) + rest(place, ours)
+            return kept(place, ours, build) + new(place, ours, build) + downloads(place, ours, build) + rest(place, ours) + parts(build)
         finally:
             ours.close()
     finally:
@@ -364,6 +496,9 @@ def measure(build: Path, seconds: float = 5) -> list[Measured]:
 def table(rows: list[Measured]) -> None:
     print(f"{'egress':78} {'value':>9}      {'p50':>8} {'p99':>8}  {'of direct':>9} {'reach':>7}")
     for r in rows:
+        if r.value is None:
+            print(r.what)
+            continue
         met = " " if r.reach is None else "+" if (r.value >= r.reach if r.more else r.value <= r.reach) else "-"
         ratio = f"{r.value / r.direct:8.2f}x" if r.direct else ""
         lat = f"{r.p50_ms:8.2f} {r.p99_ms:8.2f}" if r.p50_ms is not None and r.p99_ms is not None else f"{'':17}"
