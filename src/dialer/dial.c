@@ -159,6 +159,20 @@ share_of(const struct dialing *d)
 	return (double)share / 1000;
 }
 
+/*
+ * What the kernel holds of a connection while one side does not read, each way. Before connect(), which tells the far end the window. Without
+ * a bound it grows to megabytes, in no group's account, and one sandbox takes what all TCP of the host has.
+ */
+static int
+room_set(int fd)
+{
+	const int bytes = (int)LIMIT_CONNECTION_BYTES;
+
+	return setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)) < 0
+		       ? -1
+		       : setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+}
+
 static void
 candidate_try(struct dialing *d)
 {
@@ -166,7 +180,7 @@ candidate_try(struct dialing *d)
 	socklen_t len = address_sock(&d->candidate[d->at], d->to.port, &at);
 
 	d->fd = socket(d->candidate[d->at].family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (d->fd < 0 ||
+	if (d->fd < 0 || room_set(d->fd) < 0 ||
 		(connect(d->fd, (struct sockaddr *)&at, len) < 0 && errno != EINPROGRESS)) {
 		candidate_failed(d, strerrordesc_np(errno));
 		return;

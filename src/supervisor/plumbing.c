@@ -17,6 +17,12 @@
 /* The first interface of every network namespace. */
 enum { LO = 1, BACKLOG = 256 };
 
+/*
+ * What the kernel holds for one connection of a program, each way, on the gateway's side: memory of the host, in no group's account. Without
+ * a bound it grows to megabytes while one side does not read, and a sandbox with all its connections so takes what all TCP of the host has.
+ */
+enum { CONNECTION_BYTES = 131072 };
+
 /* ---- routes ---- */
 
 struct route {
@@ -176,6 +182,15 @@ family_set(int fd, bool ipv6, bool dns, struct err *err)
 	return r;
 }
 
+/* Accepted sockets have it of theirs. */
+static int
+room_set(int fd, struct err *err)
+{
+	int r = option_set(fd, SOL_SOCKET, SO_RCVBUF, CONNECTION_BYTES, err);
+
+	return r < 0 ? r : option_set(fd, SOL_SOCKET, SO_SNDBUF, CONNECTION_BYTES, err);
+}
+
 static int
 socket_open(const struct plumbing_socket *s, bool ipv6, struct err *err)
 {
@@ -192,6 +207,8 @@ socket_open(const struct plumbing_socket *s, bool ipv6, struct err *err)
 	if (fd < 0)
 		return err_errno(err, "a socket for the gateway");
 	r = family_set(fd, six, dns, err);
+	if (r == 0 && !dns)
+		r = room_set(fd, err);
 	if (r < 0)
 		return r;
 	r = six ? bind(fd, (struct sockaddr *)&at6, sizeof(at6))

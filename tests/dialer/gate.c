@@ -239,6 +239,25 @@ refused(const char *host, enum dial reason, const char *about)
 	assert_int_equal(connections(world.listener), 0);
 }
 
+/* What the kernel holds of it does not grow: a socket that nobody asked for has another room. */
+static void
+assert_bounded(int fd)
+{
+	const int names[] = {SO_RCVBUF, SO_SNDBUF};
+	int plain = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(plain >= 0);
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		int bytes = 0, any = 0;
+		socklen_t n = sizeof(bytes), m = sizeof(any);
+
+		assert_int_equal(getsockopt(fd, SOL_SOCKET, names[i], &bytes, &n), 0);
+		assert_int_equal(getsockopt(plain, SOL_SOCKET, names[i], &any, &m), 0);
+		assert_true(bytes <= 2 * 262144 && bytes != any);
+	}
+	(void)close(plain);
+}
+
 void
 reached_by(int edge, unsigned rule, const char *host, const char *address)
 {
@@ -247,6 +266,7 @@ reached_by(int edge, unsigned rule, const char *host, const char *address)
 	if (s.reason != DIAL_CONNECTED || strcmp(s.text, address) != 0)
 		fail_msg("%s: %d %s", host, (int)s.reason, s.text);
 	assert_int_equal(connections(world.listener), 1);
+	assert_bounded(s.fd);
 	(void)close(s.fd);
 }
 

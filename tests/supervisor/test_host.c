@@ -133,8 +133,15 @@ static bool
 socket_is(int fd, const struct plumbing_socket *s)
 {
 	struct sockaddr_in at;
-	socklen_t len = sizeof(at);
+	socklen_t len = sizeof(at), n = sizeof(int);
+	int in = 0, out = 0;
 
+	/* Bounded, on each side: else the kernel lets it grow. */
+	if (s->kind != SOCKET_KIND_DNS_UDP &&
+		(getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &in, &n) < 0 ||
+			getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &out, &n) < 0 || in != 2 * 131072 ||
+			out != 2 * 131072))
+		return false;
 	return getsockname(fd, (struct sockaddr *)&at, &len) == 0 && at.sin_family == AF_INET &&
 	       ntohs(at.sin_port) == s->port &&
 	       at.sin_addr.s_addr ==
@@ -183,7 +190,8 @@ test_plumbing_without_ipv6(void **state)
 {
 	const struct plumbing rows[] = {
 		{.wanted = true, .ports = {80, 443}}, {.wanted = true, .capture = true}};
-	const uint8_t captured[] = {CAPTURED_POOL4 | CAPTURED_DUMMY4, CAPTURED_ALL4 | CAPTURED_DUMMY4};
+	const uint8_t captured[] = {
+		CAPTURED_POOL4 | CAPTURED_DUMMY4, CAPTURED_ALL4 | CAPTURED_DUMMY4};
 
 	(void)state;
 	assert_int_equal(plumbing_count(&rows[0]), 5);
