@@ -62,7 +62,9 @@ add_origin(struct buf *out, const struct egress_place *p)
 static void
 add_hint(struct buf *out, const struct refusal *r)
 {
-	const char *key = rule_key(r->reason);
+	/* A CONNECT has no scheme of its own; no rule lets it ask for another protocol. */
+	bool never = r->reason == EGRESS_REASON_UPGRADE && r->place.scheme == EGRESS_SCHEME_NONE;
+	const char *key = never ? NULL : rule_key(r->reason);
 
 	if (key != NULL && r->place.name.n > 0) {
 		buf_add_str(

@@ -132,6 +132,7 @@ through_begin(struct conn *c)
 
 	conn_step(c, CONN_ON_OPEN);
 	if (c->in.n > 0 && stream_unread(c->out.stream, buf_view(&c->in), &err) < 0) {
+		tell_aborted(c, EGRESS_REASON_CLOSED); /* more than can wait for a tunnel */
 		conn_close(c, true);
 		return;
 	}

@@ -163,7 +163,8 @@ CONNECTS: dict[str, tuple[str, Reason, Status]] = {
 @pytest.mark.parametrize("to", ["allowed.test:443", "plain.test:80", "ssh.test:2222"])
 def test_H9_a_connect_that_asks_for_another_protocol(world: World, to: str, value: str) -> None:
     head = f"CONNECT {to} HTTP/1.1\r\nHost: {to}\r\nConnection: Upgrade\r\nUpgrade: {value}\r\n\r\n"
-    world.refused(world.connect("proxy"), head.encode(), "upgrade", 403)
+    got = world.refused(world.connect("proxy"), head.encode(), "upgrade", 403)
+    assert b"No rule would change this" in got and b"websocket" not in got
 
 
 def test_H9_to_a_place_without_a_rule_it_is_that(world: World) -> None:
