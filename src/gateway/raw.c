@@ -88,7 +88,7 @@ raw_read(struct raw *w, void *room, size_t n)
 ssize_t
 raw_write(struct raw *w, struct view bytes)
 {
-	ssize_t r = send(w->fd, bytes.p, bytes.n, MSG_NOSIGNAL);
+	ssize_t r = send(w->fd, bytes.p, bytes.n, MSG_NOSIGNAL | (w->last ? MSG_MORE : 0));
 
 	return r < 0 ? failed(w) : r;
 }

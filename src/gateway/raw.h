@@ -17,6 +17,7 @@ struct raw {
 	size_t unread_at;
 	struct buf unsent;
 	bool ended; /* FIN came */
+	bool last;  /* FIN follows what is written: one packet for both */
 	int fault;  /* negative: errno of the first call that failed */
 };
 

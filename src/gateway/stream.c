@@ -389,7 +389,9 @@ stream_shut(struct stream *s)
 	s->shut = true;
 	if (s->ssl != NULL && s->state == STREAM_OPEN) {
 		ERR_clear_error();
+		s->raw.last = true;
 		(void)SSL_shutdown(s->ssl); /* only writes; what it cannot is met by raw_flush */
+		s->raw.last = false;
 	}
 	(void)raw_flush(&s->raw);
 	fin(s);
