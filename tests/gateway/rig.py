@@ -28,6 +28,7 @@ import wire
 BUILD = Path(os.environ.get("DEMILUNE_BUILD", str(Path(__file__).resolve().parents[2] / "build")))
 UID = 64190
 SANITIZERS = ("ASAN_OPTIONS", "UBSAN_OPTIONS")  # of a build with them: all else of the environment is kept from it
+SANITIZED = any(k in os.environ for k in SANITIZERS)  # whose memory is not the program's
 BUDGETS = {
     "brokered": 200,
     "bytes_in": 1 << 31,

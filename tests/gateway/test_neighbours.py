@@ -416,6 +416,7 @@ def test_L1_a_body_of_one_byte_a_second_ends(make: Any) -> None:
     assert p.g.verdict("timeout")["verdict"] == "aborted"
 
 
+@pytest.mark.skipif(rig.SANITIZED, reason="memory is measured")
 def test_L9_a_program_that_reads_nothing_holds_nothing_for_long(make: Any) -> None:
     """What waits for it is bounded, and others are served meanwhile."""
     p = make()
