@@ -36,6 +36,9 @@ gateway_init(struct gateway *g, struct err *err)
 	g->verdicts = verdicts_new(g);
 	g->allotment = allotment_new(g);
 	g->upstreams = upstreams_new(g);
+	g->ca = ca_new(err);
+	if (g->ca == NULL)
+		return err->code;
 	if (g->roots == NULL || g->verdicts == NULL || g->allotment == NULL || g->upstreams == NULL)
 		return err_set(err, -ENOMEM, "no memory");
 	return 0;
@@ -94,8 +97,17 @@ gateway_engine_there(struct gateway *g)
 	brokered_engine(g, true);
 }
 
+static int
+authority(struct gateway *g, struct err *err)
+{
+	if (any_intercepted(&g->policy))
+		return ca_certify(g->ca, &g->policy, &g->certificate, &g->keystore, err);
+	ca_free(take_ptr(g->ca));
+	return 0;
+}
+
 int
-gateway_begin(struct gateway *g, int fd, const struct msg_gateway_begin *m, struct err *err)
+gateway_policy(struct gateway *g, int fd, const struct msg_gateway_policy *m, struct err *err)
 {
 	auto_fd int policy = fd;
 	uint8_t key[16];
@@ -110,11 +122,15 @@ gateway_begin(struct gateway *g, int fd, const struct msg_gateway_begin *m, stru
 	explicit_bzero(key, sizeof(key));
 	if (g->names == NULL)
 		return err_set(err, -ENOMEM, "no memory");
-	if (any_intercepted(&g->policy)) {
-		g->ca = ca_new(&g->policy, &g->certificate, &g->keystore, err);
-		if (g->ca == NULL)
-			return err_context(err, "authority");
-	}
+	if (authority(g, err) < 0)
+		return err_context(err, "authority");
+	g->supervisor->state = GATEWAY_NAMED;
+	return 0;
+}
+
+void
+gateway_begin(struct gateway *g)
+{
 	g->begun = true;
 	g->supervisor->state = GATEWAY_BEGUN;
 	if (g->engine != NULL)
@@ -124,5 +140,4 @@ gateway_begin(struct gateway *g, int fd, const struct msg_gateway_begin *m, stru
 	if (g->broker != NULL)
 		brokered_broker(g, true);
 	listeners_begin(g);
-	return 0;
 }

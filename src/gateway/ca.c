@@ -126,11 +126,8 @@ static bool
 make(struct ca *ca, const struct policy *p, time_t now)
 {
 	EVP_MD *sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
-	bool good;
+	bool good = sha256 != NULL;
 
-	ca->key = x509_key_new();
-	ca->leaf_key = x509_key_new();
-	good = sha256 != NULL && ca->key != NULL && ca->leaf_key != NULL;
 	if (good)
 		ca->cert = x509_new(
 			ca->key, now - (time_t)LIMIT_CLOCK_S, now + (time_t)LIMIT_AUTHORITY_S);
@@ -169,12 +166,10 @@ write_out(const X509 *cert, struct buf *pem, struct buf *keystore)
 }
 
 struct ca *
-ca_new(const struct policy *p, struct buf *ret_certificate, struct buf *ret_keystore,
-	struct err *err)
+ca_new(struct err *err)
 {
 	SSL_CTX *ctx = tls_context(true, err);
 	struct ca *ca = calloc(1, sizeof(*ca));
-	bool good;
 
 	if (ctx == NULL || ca == NULL) {
 		SSL_CTX_free(ctx);
@@ -183,18 +178,30 @@ ca_new(const struct policy *p, struct buf *ret_certificate, struct buf *ret_keys
 		return NULL;
 	}
 	ca->ctx = ctx;
+	ca->key = x509_key_new();
+	ca->leaf_key = x509_key_new();
+	if (ca->key != NULL && ca->leaf_key != NULL &&
+		SSL_CTX_use_PrivateKey(ctx, ca->leaf_key) == 1)
+		return ca;
+	ERR_clear_error();
+	ca_free(ca);
+	(void)err_set(err, -ENOMEM, "the keys of the authority could not be made");
+	return NULL;
+}
+
+int
+ca_certify(struct ca *ca, const struct policy *p, struct buf *ret_certificate,
+	struct buf *ret_keystore, struct err *err)
+{
+	bool good;
+
+	must(ca->cert == NULL);
 	good = make(ca, p, (time_t)(clock_real_ms() / 1000)) &&
-	       SSL_CTX_use_PrivateKey(ctx, ca->leaf_key) == 1 &&
 	       write_out(ca->cert, ret_certificate, ret_keystore);
 	ERR_clear_error();
 	if (good)
 		ca->leaves = leaves_new(ca->cert, ca->key, ca->leaf_key, err);
-	if (ca->leaves == NULL) {
-		ca_free(ca);
-		(void)err_set(err, -ENOMEM, "the authority could not be made");
-		return NULL;
-	}
-	return ca;
+	return ca->leaves != NULL ? 0 : err_set(err, -ENOMEM, "the authority could not be made");
 }
 
 void

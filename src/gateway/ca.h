@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The certificate authority of one sandbox: P-256, made at the beginning, its key in this process only, as long as a sandbox can live (LIMIT_AUTHORITY_S),
- * constrained to the names that intercepted rules of the policy can lead to. Leaves share one key; made for a name on demand (leaf.h). All
+ * The certificate authority of one sandbox: P-256, its keys made while the gateway is nobody's yet and in this process only, its certificate
+ * when the policy is known: as long as a sandbox can live (LIMIT_AUTHORITY_S), constrained to the names that intercepted rules can lead to. Leaves share one key; made for a name on demand (leaf.h). All
  * authorities have the subject "CN=Demilune sandbox authority", whose hash for directories of certificates is b674e9d2.
  */
 #pragma once
@@ -13,9 +13,15 @@
 
 struct ca;
 
-/* NULL with the reason. ret_certificate: PEM; ret_keystore: the same as a Java key store (JKS, no password needed). At most 24576 bytes each. */
-struct ca *ca_new(const struct policy *p, struct buf *ret_certificate, struct buf *ret_keystore,
-	struct err *err);
+/* Keys and context, which take longest and need no policy. NULL with the reason. */
+struct ca *ca_new(struct err *err);
+
+/*
+ * The certificate, once, before any leaf. ret_certificate: PEM; ret_keystore: the same as a Java key store (JKS, no password needed). At most 24576
+ * bytes each. One that fails can only be freed.
+ */
+int ca_certify(struct ca *ca, const struct policy *p, struct buf *ret_certificate,
+	struct buf *ret_keystore, struct err *err) MUST_CHECK;
 void ca_free(struct ca *ca);
 
 /* The context of all connections that are served; its cert_cb asks for the name that stream_serve_tls() was given. */

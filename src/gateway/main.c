@@ -34,7 +34,7 @@ tls_start(struct err *err)
 
 /*
  * What OpenSSL prepares at its first use takes longer than the use: it is done while nobody waits, with an authority of no policy that
- * nobody gets.
+ * nobody gets. The keys of the one that its sandbox gets are others (gateway_init).
  */
 static int
 tls_warm(struct err *err)
@@ -42,14 +42,16 @@ tls_warm(struct err *err)
 	static const struct policy none;
 	auto_buf struct buf certificate, keystore;
 	struct ca *ca;
+	int r;
 
 	buf_init(&certificate, WARM_BYTES);
 	buf_init(&keystore, WARM_BYTES);
-	ca = ca_new(&none, &certificate, &keystore, err);
+	ca = ca_new(err);
 	if (ca == NULL)
 		return err->code;
+	r = ca_certify(ca, &none, &certificate, &keystore, err);
 	ca_free(ca);
-	return 0;
+	return r;
 }
 
 int

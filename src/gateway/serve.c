@@ -207,10 +207,19 @@ on_gateway_broker(struct ipc_peer *peer, struct ipc_msg *in, const struct msg_ga
 }
 
 static int
+on_gateway_policy(struct ipc_peer *peer, struct ipc_msg *in, const struct msg_gateway_policy *m,
+	struct err *err)
+{
+	return gateway_policy(peer->owner, ipc_msg_take(in, 0), m, err);
+}
+
+static int
 on_gateway_begin(struct ipc_peer *peer, struct ipc_msg *in, const struct msg_gateway_begin *m,
 	struct err *err)
 {
-	return gateway_begin(peer->owner, ipc_msg_take(in, 0), m, err);
+	(void)in, (void)m, (void)err;
+	gateway_begin(peer->owner);
+	return 0;
 }
 
 IPC_HANDLER(listener, on_listener)
@@ -218,15 +227,17 @@ IPC_HANDLER(roots, on_roots)
 IPC_HANDLER(gateway_engine, on_gateway_engine)
 IPC_HANDLER(gateway_dialer, on_gateway_dialer)
 IPC_HANDLER(gateway_broker, on_gateway_broker)
+IPC_HANDLER(gateway_policy, on_gateway_policy)
 IPC_HANDLER(gateway_begin, on_gateway_begin)
 
 static const struct ipc_row supervisor_rows[] = {
-	IPC_ROW(LISTENER, IN(GATEWAY_NEW), on_listener),
-	IPC_ROW(ROOTS, IN(GATEWAY_NEW), on_roots),
-	IPC_ROW(GATEWAY_ENGINE, IN(GATEWAY_NEW) | IN(GATEWAY_BEGUN), on_gateway_engine),
-	IPC_ROW(GATEWAY_DIALER, IN(GATEWAY_NEW) | IN(GATEWAY_BEGUN), on_gateway_dialer),
-	IPC_ROW(GATEWAY_BROKER, IN(GATEWAY_NEW) | IN(GATEWAY_BEGUN), on_gateway_broker),
-	IPC_ROW(GATEWAY_BEGIN, IN(GATEWAY_NEW), on_gateway_begin),
+	IPC_ROW(LISTENER, IN(GATEWAY_NEW) | IN(GATEWAY_NAMED), on_listener),
+	IPC_ROW(ROOTS, IN(GATEWAY_NEW) | IN(GATEWAY_NAMED), on_roots),
+	IPC_ROW(GATEWAY_ENGINE, IN_ANY, on_gateway_engine),
+	IPC_ROW(GATEWAY_DIALER, IN_ANY, on_gateway_dialer),
+	IPC_ROW(GATEWAY_BROKER, IN_ANY, on_gateway_broker),
+	IPC_ROW(GATEWAY_POLICY, IN(GATEWAY_NEW), on_gateway_policy),
+	IPC_ROW(GATEWAY_BEGIN, IN(GATEWAY_NAMED), on_gateway_begin),
 };
 
 /* Nothing survives the supervisor. */

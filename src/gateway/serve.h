@@ -4,7 +4,7 @@
 
 #include "gateway.h"
 
-/* Of the supervisor's peer: before and after GATEWAY_BEGIN. */
-enum gateway_state { GATEWAY_NEW, GATEWAY_BEGUN };
+/* Of the supervisor's peer: nobody's, after GATEWAY_POLICY, after GATEWAY_BEGIN. */
+enum gateway_state { GATEWAY_NEW, GATEWAY_NAMED, GATEWAY_BEGUN };
 
 int serve_supervisor(struct gateway *g, int fd, struct err *err) MUST_CHECK;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A gateway and its sandbox; part of sandbox.h. It is started beside a spare, with the uid of the spare's slot, and is nobody's until it is
- * told the sockets of one namespace and one policy. Called by spare.c and sandbox.c. Opens files of certificates and reads none.
+ * told one policy, when its sandbox is ordered, and the sockets of one namespace, when there are any: it makes its authority while the clone
+ * makes the sandbox. Called by spare.c and sandbox.c. Opens files of certificates and reads none.
  */
 #include "supervisor/sandbox.h"
 
@@ -46,7 +47,7 @@ bind_order(struct sandbox *sb, struct plumbing *ret, struct err *err)
 unsigned
 sandbox_needs(const struct sandbox *sb)
 {
-	if (!sb->plumbed)
+	if (!sb->named)
 		return 0;
 	return DUE_DIALER | (sb->policy->is.brokered ? (unsigned)DUE_BROKER : 0U);
 }
@@ -131,24 +132,23 @@ listeners_tell(struct sandbox *sb, const struct spawn_report *report, struct err
 }
 
 static int
-begin_tell(struct sandbox *sb, struct err *err)
+policy_tell(struct sandbox *sb, struct err *err)
 {
-	struct msg_gateway_begin m = {.sandbox = sb->id};
+	struct msg_gateway_policy m = {.sandbox = sb->id};
 	auto_fd int policy = revision_open(sb->policy, err);
 
 	if (policy < 0)
 		return policy;
 	memcpy(m.policy, sb->policy->is.policy, sizeof(m.policy));
-	return gateway_begin(&sb->gateway, &m, policy, err);
+	return gateway_policy(&sb->gateway, &m, policy, err);
 }
 
-/* Edges to dialer and broker come before the beginning if these two run, and else when they do. */
+/* Edges to dialer and broker come now if these two run, and else when they do. */
 int
-bind_listening(struct sandbox *sb, const struct spawn_report *report, struct err *err)
+bind_named(struct sandbox *sb, struct err *err)
 {
-	int r;
+	int r = policy_tell(sb, err);
 
-	r = listeners_tell(sb, report, err);
 	if (r == 0)
 		r = roots_tell(sb, err);
 	if (r < 0)
@@ -156,8 +156,19 @@ bind_listening(struct sandbox *sb, const struct spawn_report *report, struct err
 	sb->gateway.engine = gateway_engine_edge(&sb->gateway, err);
 	if (sb->gateway.engine < 0)
 		return sb->gateway.engine;
-	sb->plumbed = true;
+	sb->named = true;
 	sb->due = sandbox_needs(sb);
 	sb->all->tells->due(sb->all->owner);
-	return sb->phase < PHASE_KILLING ? begin_tell(sb, err) : 0;
+	return 0;
+}
+
+int
+bind_listening(struct sandbox *sb, const struct spawn_report *report, struct err *err)
+{
+	int r = listeners_tell(sb, report, err);
+
+	if (r == 0)
+		r = gateway_begin(&sb->gateway, err);
+	sb->plumbed = r == 0;
+	return r;
 }

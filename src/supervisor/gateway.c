@@ -34,7 +34,7 @@ gateway_start(struct gateway *g, const char *program, uint32_t uid, struct err *
 	return err->code;
 }
 
-/* A gateway that does not read its edge is as good as lost. */
+/* A gateway that does not read its edge is as good as lost. fd: -1 for none. */
 static int
 tell(struct gateway *g, enum msg_type type, const struct buf *body, int fd, struct err *err)
 {
@@ -46,7 +46,7 @@ tell(struct gateway *g, enum msg_type type, const struct buf *body, int fd, stru
 	ipc_pack(&packed, type, 0, buf_view(body));
 	if (buf_check(body) < 0 || buf_check(&packed) < 0)
 		return err_set(err, -ENOMEM, "no memory");
-	return ipc_write(g->edge, buf_view(&packed), &fd, 1, err);
+	return ipc_write(g->edge, buf_view(&packed), &fd, fd >= 0 ? 1 : 0, err);
 }
 
 int
@@ -97,13 +97,22 @@ gateway_engine_edge(struct gateway *g, struct err *err)
 }
 
 int
-gateway_begin(struct gateway *g, const struct msg_gateway_begin *m, int policy, struct err *err)
+gateway_policy(struct gateway *g, const struct msg_gateway_policy *m, int policy, struct err *err)
 {
 	auto_buf struct buf body;
 
 	buf_init(&body, IPC_MAX);
-	msg_gateway_begin_put(&body, m);
-	return tell(g, MSG_GATEWAY_BEGIN, &body, policy, err);
+	msg_gateway_policy_put(&body, m);
+	return tell(g, MSG_GATEWAY_POLICY, &body, policy, err);
+}
+
+int
+gateway_begin(struct gateway *g, struct err *err)
+{
+	auto_buf struct buf body;
+
+	buf_init(&body, 0);
+	return tell(g, MSG_GATEWAY_BEGIN, &body, -1, err);
 }
 
 void

@@ -32,8 +32,10 @@ int gateway_edge(struct gateway *g, enum msg_type type, int fd, struct err *err)
 /* A fresh GATEWAY_ENGINE edge: tells the gateway, returns the engine's end, owned by the caller. */
 int gateway_engine_edge(struct gateway *g, struct err *err) MUST_CHECK;
 
-int gateway_begin(struct gateway *g, const struct msg_gateway_begin *m, int policy,
+/* Whose it will be; the descriptor stays with the caller. Then its sockets, then the beginning. */
+int gateway_policy(struct gateway *g, const struct msg_gateway_policy *m, int policy,
 	struct err *err) MUST_CHECK;
+int gateway_begin(struct gateway *g, struct err *err) MUST_CHECK;
 
 /* It is told to end by the end of its edge, or killed; its end is not waited for. */
 void gateway_leave(struct gateway *g);

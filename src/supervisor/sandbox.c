@@ -160,6 +160,9 @@ order_try(struct sandbox *sb)
 	}
 	sb->timings.cloned_us = (uint32_t)(clock_mono_us() - sb->asked_us);
 	sandbox_step(sb, PHASE_EVENT_ORDER);
+	/* It works beside the clone. */
+	if (sb->policy != NULL && bind_named(sb, &err) < 0)
+		give_up(sb, &err);
 }
 
 /* Executed: measured, told. */

@@ -59,7 +59,8 @@ struct sandbox {
 	struct relay relay;
 	struct revision *policy; /* owned: a reference; NULL: it reaches nothing */
 	struct gateway gateway;  /* of a spare, or with a policy */
-	bool plumbed;            /* the gateway was told all */
+	bool named;              /* the gateway was told whose it is */
+	bool plumbed;            /* and its sockets, which is all */
 	unsigned due;            /* bits of enum sandbox_due */
 	struct marks marks;      /* by which the kernel is asked what is left */
 	ev_io reports, died, relay_died, gateway_died;
@@ -162,7 +163,10 @@ int bind_start(struct sandbox *sb, struct err *err) MUST_CHECK;
 /* It is ordered: what the clone is to make. Without a policy its gateway ends, and is not waited for. */
 int bind_order(struct sandbox *sb, struct plumbing *ret, struct err *err) MUST_CHECK;
 
-/* The clone's sockets came: the gateway is told all that makes it this sandbox's. */
+/* The order was sent: a gateway is told whose it will be. The sandbox may be ending after it (sandbox_kill). */
+int bind_named(struct sandbox *sb, struct err *err) MUST_CHECK;
+
+/* The clone's sockets came: the gateway gets them, and begins. */
 int bind_listening(
 	struct sandbox *sb, const struct spawn_report *report, struct err *err) MUST_CHECK;
 

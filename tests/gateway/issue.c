@@ -30,8 +30,8 @@ main(int argc, char **argv)
 	must(argc > 3);
 	policy.rule[0] = (struct rule){
 		.kind = RULE_KIND_FETCH, .tls = true, .host = view_str(argv[2])};
-	ca = ca_new(&policy, &pem, &jks, &err);
-	must(ca != NULL);
+	ca = ca_new(&err);
+	must(ca != NULL && ca_certify(ca, &policy, &pem, &jks, &err) == 0);
 	put(argv[1], "ca.crt", &pem);
 	put(argv[1], "java.jks", &jks);
 	for (int i = 3; i < argc; i++) {

@@ -229,6 +229,10 @@ class Gateway:
         self.supervisor = mine
         self.clock = Clock() if clock else None
         self.process = self._start(theirs, self.clock.environment if self.clock else {})
+        fd = sealed(document)
+        digest = hashlib.sha256(b"demilune-egress-v1\0" + document).digest()
+        wire.send(mine, "GATEWAY_POLICY", 0, (fd,), sandbox=b"\1" * 10, policy=digest)
+        os.close(fd)
         rules = json.loads(document)["rules"]
         self.listeners: list[socket.socket] = []
         self._listen("dns_udp", 53)
@@ -247,10 +251,7 @@ class Gateway:
             self.edge("ENGINE", self._engine)
         self.edge("DIALER", self._dialer)
         self.edge("BROKER", self._broker)
-        fd = sealed(document)
-        digest = hashlib.sha256(b"demilune-egress-v1\0" + document).digest()
-        wire.send(mine, "GATEWAY_BEGIN", 0, (fd,), sandbox=b"\1" * 10, policy=digest)
-        os.close(fd)
+        wire.send(mine, "GATEWAY_BEGIN", 0)
         if engine:
             assert self.wait(lambda: bool(self.ready) and bool(self.asks)), "the gateway does not begin"
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A gateway from its start to its end: who may say what when, which neighbours may go and come, and what it costs while it waits."""
 
+import contextlib
 import hashlib
 import os
 import socket
@@ -36,10 +37,16 @@ def waiting() -> Iterator[tuple[socket.socket, subprocess.Popen[bytes]]]:
         process.wait()
 
 
-def begin(s: socket.socket, document: bytes = DOCUMENT, told: bytes | None = None, fd: int | None = None) -> None:
+def name(s: socket.socket, document: bytes = DOCUMENT, told: bytes | None = None, fd: int | None = None) -> None:
     fd = sealed(document) if fd is None else fd
-    wire.send(s, "GATEWAY_BEGIN", 0, (fd,), sandbox=b"\1" * 10, policy=digest(document) if told is None else told)
+    wire.send(s, "GATEWAY_POLICY", 0, (fd,), sandbox=b"\1" * 10, policy=digest(document) if told is None else told)
     os.close(fd)
+
+
+def begin(s: socket.socket, document: bytes = DOCUMENT, told: bytes | None = None, fd: int | None = None) -> None:
+    name(s, document, told, fd)
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # a bad policy ended it already
+        wire.send(s, "GATEWAY_BEGIN", 0)
 
 
 def listener(s: socket.socket, kind: str = "port", port: int = 8080) -> None:
@@ -103,7 +110,7 @@ def test_a_policy_that_is_none_ends_it(document: bytes) -> None:
 
 
 def test_what_is_told_after_the_beginning_ends_it() -> None:
-    for late in ("LISTENER", "ROOTS", "GATEWAY_BEGIN"):
+    for late in ("LISTENER", "ROOTS", "GATEWAY_POLICY", "GATEWAY_BEGIN"):
         with waiting() as (s, process):
             begin(s)
             if late == "LISTENER":
@@ -111,15 +118,44 @@ def test_what_is_told_after_the_beginning_ends_it() -> None:
             elif late == "ROOTS":
                 with open("/dev/null") as f:
                     wire.send(s, "ROOTS", 0, (f.fileno(),), name="late")
+            elif late == "GATEWAY_POLICY":
+                name(s)
             else:
-                begin(s)
+                wire.send(s, "GATEWAY_BEGIN", 0)
             ends_with(process, 1)
+
+
+def test_what_is_told_in_another_order_ends_it() -> None:
+    with waiting() as (s, process):
+        wire.send(s, "GATEWAY_BEGIN", 0)
+        ends_with(process, 1)
+    with waiting() as (s, process):
+        name(s)
+        name(s)
+        ends_with(process, 1)
+
+
+def test_it_says_nothing_before_the_beginning() -> None:
+    with waiting() as (s, process):
+        mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with mine, theirs:
+            wire.send(s, "GATEWAY_ENGINE", 0, (theirs.fileno(),))
+            name(s)
+            listener(s)
+            mine.settimeout(0.3)
+            with pytest.raises(TimeoutError):
+                mine.recv(1)
+            wire.send(s, "GATEWAY_BEGIN", 0)
+            mine.settimeout(10)
+            got = wire.receive(mine)
+            assert got is not None and got[0] == "GATEWAY_READY"
 
 
 @pytest.mark.parametrize("message", [
     b"", b"x", struct.pack(">HHIQ", 0xffff, 0, 0, 0), struct.pack(">HHIQ", wire.NUMBER["VERDICT_KEPT"], 0, 2, 0) + b"\1\0",
-    struct.pack(">HHIQ", wire.NUMBER["GATEWAY_BEGIN"], 0, 42, 0) + b"\0" * 42,
-    struct.pack(">HHIQ", wire.NUMBER["GATEWAY_BEGIN"], 1, 41, 0) + b"\0" * 41])
+    struct.pack(">HHIQ", wire.NUMBER["GATEWAY_POLICY"], 0, 42, 0) + b"\0" * 42,
+    struct.pack(">HHIQ", wire.NUMBER["GATEWAY_POLICY"], 1, 41, 0) + b"\0" * 41,
+    struct.pack(">HHIQ", wire.NUMBER["GATEWAY_BEGIN"], 0, 42, 0) + b"\0" * 42])
 def test_a_supervisor_that_breaks_the_table_ends_it(message: bytes) -> None:
     with waiting() as (s, process):
         s.send(message)

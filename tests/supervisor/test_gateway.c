@@ -168,20 +168,22 @@ gateway_uid(const struct box *b)
 	       (b->facts.uid_base - rig.settings.sandbox_uid_base) / 65536;
 }
 
+/* In the order in which it is told: it has its policy long before it has a socket. */
 static const char *
-gateway_is(const struct box *b, const char *rest)
+gateway_is(const struct box *b, const char *policy, const char *pinned, const char *ports)
 {
 	static char text[2048];
 
-	(void)snprintf(text, sizeof(text), "gateway uid=%u gid=%u udp:53 tcp:53 proxy:3128 %s",
-		gateway_uid(b), gateway_uid(b), rest);
+	(void)snprintf(text, sizeof(text),
+		"gateway uid=%u gid=%u policy=%s roots=of-the-system%s udp:53 tcp:53 proxy:3128 %s",
+		gateway_uid(b), gateway_uid(b), policy, pinned, ports);
 	return text;
 }
 
 static const char *
 plain_is(const struct box *b)
 {
-	return gateway_is(b, "port:80 port:443 roots=of-the-system policy=" PLAIN);
+	return gateway_is(b, PLAIN, "", "port:80 port:443");
 }
 
 /* Calls for each process with a uid of this range; their number. */
@@ -247,8 +249,8 @@ test_what_it_is_given(void **state)
 	end(&b);
 	rig_spawn_policy(&rig, &b, PINNED);
 	HEARS(b.gateway_edge,
-		gateway_is(&b, "port:443 port:8443 roots=of-the-system roots-one=the-first "
-			       "roots-two=the-second policy=" PINNED),
+		gateway_is(&b, PINNED, " roots-one=the-first roots-two=the-second",
+			"port:443 port:8443"),
 		"dialer ports=" PORTS " policy=" PINNED, "broker policy=" PINNED);
 	end(&b);
 	down();
@@ -678,8 +680,8 @@ test_dialer_and_broker_restart(void **state)
 	rig_spawn(&rig, &none);
 	HEARS(a.gateway_edge, plain_is(&a), "dialer ports=" PORTS " policy=" PLAIN);
 	HEARS(b.gateway_edge,
-		gateway_is(&b, "port:443 port:8443 roots=of-the-system roots-one=the-first "
-			       "roots-two=the-second policy=" PINNED),
+		gateway_is(&b, PINNED, " roots-one=the-first roots-two=the-second",
+			"port:443 port:8443"),
 		"dialer ports=" PORTS " policy=" PINNED, "broker policy=" PINNED);
 	assert_int_equal(kill(pid_of_uid(rig.settings.dialer_uid), SIGKILL), 0);
 	HEARS(a.gateway_edge, "dialer ports=" PORTS " policy=" PLAIN);
@@ -837,7 +839,7 @@ test_reload_keeps_what_is_used(void **state)
 	pause_ms(300);
 	fds = process_fds(rig.pid);
 	rig_spawn_policy(&rig, &old, "a - 80");
-	HEARS(old.gateway_edge, gateway_is(&old, "port:80 roots=of-the-system policy=a - 80"),
+	HEARS(old.gateway_edge, gateway_is(&old, "a - 80", "", "port:80"),
 		"dialer ports=,80 policy=a - 80");
 	/* Either all is right or nothing is new. */
 	engine = rig.engine_pid;
@@ -853,12 +855,11 @@ test_reload_keeps_what_is_used(void **state)
 	rig_operations(&rig, "fine");
 	hang_up();
 	assert_int_equal(greeting.nheld, 1);
-	HEARS(greeting.held[0].gateway,
-		gateway_is(&old, "port:80 roots=of-the-system policy=a - 80"),
+	HEARS(greeting.held[0].gateway, gateway_is(&old, "a - 80", "", "port:80"),
 		"dialer ports=,80,81 policy=a - 80");
 	refused("a - 80", "does not hold");
 	rig_spawn_policy(&rig, &new, "a - 81");
-	HEARS(new.gateway_edge, gateway_is(&new, "port:81 roots=of-the-system policy=a - 81"),
+	HEARS(new.gateway_edge, gateway_is(&new, "a - 81", "", "port:81"),
 		"dialer ports=,80,81 policy=a - 81");
 	assert_int_equal(box_say(&old, "connect 198.18.0.7 80").n, 1);
 	assert_int_equal(box_say(&old, "connect 198.18.0.7 81").code, ECONNREFUSED);

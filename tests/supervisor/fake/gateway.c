@@ -21,7 +21,7 @@ static struct pollfd at[FIXED + SOCKETS];
 static enum socket_kind kinds[FIXED + SOCKETS];
 static nfds_t nat = FIXED;
 static char text[2048];
-static bool begun, deaf;
+static bool named, begun, deaf;
 
 PRINTF(1, 2)
 static void
@@ -106,18 +106,26 @@ on_roots(struct ipc_msg *m)
 }
 
 static void
-on_begin(struct ipc_msg *m)
+on_policy(struct ipc_msg *m)
 {
 	char content[256] = "";
-	struct msg_gateway_begin is;
+	struct msg_gateway_policy is;
 	struct err err;
 
-	if (msg_gateway_begin_get(m->body, &is, &err) < 0 || begun ||
+	if (msg_gateway_policy_get(m->body, &is, &err) < 0 || named ||
 		pread(m->fds[0], content, sizeof(content) - 1, 0) < 0 ||
 		write(m->fds[0], "x", 1) == 1)
 		_exit(3);
 	note(" policy=%s", content);
 	deaf = strncmp(content, "deaf", 4) == 0;
+	named = true;
+}
+
+static void
+on_begin(void)
+{
+	if (!named || begun)
+		_exit(3);
 	begun = true;
 	say(text, strlen(text));
 }
@@ -148,8 +156,10 @@ on_supervisor(void)
 		on_listener(&m);
 	else if (m.type == MSG_ROOTS)
 		on_roots(&m);
+	else if (m.type == MSG_GATEWAY_POLICY)
+		on_policy(&m);
 	else if (m.type == MSG_GATEWAY_BEGIN)
-		on_begin(&m);
+		on_begin();
 	else
 		edge_new(m.type == MSG_GATEWAY_ENGINE   ? ENGINE
 			 : m.type == MSG_GATEWAY_DIALER ? DIALER

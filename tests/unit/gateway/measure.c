@@ -157,8 +157,9 @@ measure_connections(void)
 
 	policy.rule[0] = (struct rule){
 		.kind = RULE_KIND_FETCH, .tls = true, .host = view_str("allowed.test")};
-	ca = ca_new(&policy, &pem, &jks, &err);
-	must(ca != NULL && roots_add(roots, "", wanted_roots(), &err) == 0);
+	ca = ca_new(&err);
+	must(ca != NULL && ca_certify(ca, &policy, &pem, &jks, &err) == 0);
+	must(roots_add(roots, "", wanted_roots(), &err) == 0);
 	must(roots_context(roots, view_str(""), &err) != NULL);
 	for (int k = 0; k < 2; k++)
 		for (int i = 0; i < CONNECTIONS; i++) {

@@ -53,8 +53,9 @@ set_up(void **state)
 		.kind = RULE_KIND_FETCH, .tls = true, .host = text("192.0.2.7"), .literal = true};
 	buf_init(&pem, 65536);
 	buf_init(&jks, 65536);
-	ca = ca_new(&p, &pem, &jks, &err);
+	ca = ca_new(&err);
 	assert_non_null(ca);
+	assert_int_equal(ca_certify(ca, &p, &pem, &jks, &err), 0);
 	buf_done(&pem);
 	buf_done(&jks);
 	client = SSL_CTX_new(TLS_client_method());

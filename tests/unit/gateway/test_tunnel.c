@@ -349,8 +349,9 @@ between_TLS_and_plain(void **state)
 	buf_init(&jks, 65536);
 	policy.rule[0] = (struct rule){
 		.kind = RULE_KIND_FETCH, .tls = true, .host = view_str("a.test")};
-	ca = ca_new(&policy, &pem, &jks, &err);
+	ca = ca_new(&err);
 	assert_non_null(ca);
+	assert_int_equal(ca_certify(ca, &policy, &pem, &jks, &err), 0);
 	other_begin(&o, client, program, false, "a.test");
 	assert_int_equal(stream_serve_tls(a, ca, view_str("a.test"), &err), 0);
 	ends_run(loop, &o, o.shaken && h.shaken);
