@@ -96,8 +96,10 @@ take(struct ipc_msg *in)
 	case MSG_ROOTS:
 		hold("roots", ipc_msg_take(in, 0));
 		break;
-	case MSG_GATEWAY_BEGIN:
+	case MSG_GATEWAY_POLICY:
 		hold("policy", ipc_msg_take(in, 0));
+		break;
+	case MSG_GATEWAY_BEGIN:
 		ready();
 		break;
 	default:
