@@ -25,9 +25,11 @@ static const char no_address[] = "0.0.0.0";
 
 struct ca {
 	EVP_PKEY *key, *leaf_key; /* owned */
-	X509 *cert;               /* owned */
-	SSL_CTX *ctx;             /* owned */
-	struct leaves *leaves;    /* owned */
+	EVP_MD *sha256;           /* owned */
+	X509 *cert; /* owned: without times, constraints and signature until it is certified */
+	bool certified;
+	SSL_CTX *ctx;          /* owned */
+	struct leaves *leaves; /* owned */
 };
 
 /* ---- constraints ---- */
@@ -107,33 +109,36 @@ add(X509 *cert, X509_EXTENSION *e)
 	return good;
 }
 
+/* All that needs no policy: writing a key down costs more than to sign with it (OpenSSL 3.0 looks for an encoder each time). */
 static bool
-fill(X509 *cert, EVP_PKEY *key, const EVP_MD *sha256, const struct policy *p)
+prepare(X509 *cert, const EVP_MD *sha256)
 {
 	X509_NAME *name = X509_NAME_new();
 	uint8_t id[X509_KEY_ID_BYTES];
 	bool good = x509_name_set(name, NID_commonName, ca_subject) &&
 		    X509_set_subject_name(cert, name) == 1 &&
-		    X509_set_issuer_name(cert, name) == 1 && x509_key_id(key, sha256, id);
+		    X509_set_issuer_name(cert, name) == 1 &&
+		    x509_key_id(X509_get_X509_PUBKEY(cert), sha256, id);
 
 	X509_NAME_free(name);
 	return good && add(cert, x509_basic_constraints(true)) && add(cert, x509_key_usage(5)) &&
-	       add(cert, x509_subject_key(id)) && add(cert, x509_authority_key(id)) &&
-	       add(cert, constraints(p)) && X509_sign(cert, key, sha256) > 0;
+	       add(cert, x509_subject_key(id)) && add(cert, x509_authority_key(id));
 }
 
 static bool
-make(struct ca *ca, const struct policy *p, time_t now)
+make(struct ca *ca, struct err *err)
 {
-	EVP_MD *sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
-	bool good = sha256 != NULL;
-
-	if (good)
-		ca->cert = x509_new(
-			ca->key, now - (time_t)LIMIT_CLOCK_S, now + (time_t)LIMIT_AUTHORITY_S);
-	good = good && ca->cert != NULL && fill(ca->cert, ca->key, sha256, p);
-	EVP_MD_free(sha256);
-	return good;
+	ca->sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
+	ca->key = x509_key_new();
+	ca->leaf_key = x509_key_new();
+	if (ca->sha256 == NULL || ca->key == NULL || ca->leaf_key == NULL ||
+		SSL_CTX_use_PrivateKey(ca->ctx, ca->leaf_key) != 1)
+		return false;
+	ca->cert = x509_new(ca->key, 0, 0); /* expired until it is certified */
+	if (ca->cert == NULL || !prepare(ca->cert, ca->sha256))
+		return false;
+	ca->leaves = leaves_new(ca->cert, ca->key, ca->leaf_key, err);
+	return ca->leaves != NULL;
 }
 
 static bool
@@ -178,14 +183,11 @@ ca_new(struct err *err)
 		return NULL;
 	}
 	ca->ctx = ctx;
-	ca->key = x509_key_new();
-	ca->leaf_key = x509_key_new();
-	if (ca->key != NULL && ca->leaf_key != NULL &&
-		SSL_CTX_use_PrivateKey(ctx, ca->leaf_key) == 1)
+	if (make(ca, err))
 		return ca;
 	ERR_clear_error();
 	ca_free(ca);
-	(void)err_set(err, -ENOMEM, "the keys of the authority could not be made");
+	(void)err_set(err, -ENOMEM, "the authority could not be prepared");
 	return NULL;
 }
 
@@ -193,15 +195,16 @@ int
 ca_certify(struct ca *ca, const struct policy *p, struct buf *ret_certificate,
 	struct buf *ret_keystore, struct err *err)
 {
-	bool good;
+	time_t now = (time_t)(clock_real_ms() / 1000);
+	bool good = !ca->certified &&
+		    x509_times_set(ca->cert, now - (time_t)LIMIT_CLOCK_S,
+			    now + (time_t)LIMIT_AUTHORITY_S) &&
+		    add(ca->cert, constraints(p)) && X509_sign(ca->cert, ca->key, ca->sha256) > 0 &&
+		    write_out(ca->cert, ret_certificate, ret_keystore);
 
-	must(ca->cert == NULL);
-	good = make(ca, p, (time_t)(clock_real_ms() / 1000)) &&
-	       write_out(ca->cert, ret_certificate, ret_keystore);
+	ca->certified = true;
 	ERR_clear_error();
-	if (good)
-		ca->leaves = leaves_new(ca->cert, ca->key, ca->leaf_key, err);
-	return ca->leaves != NULL ? 0 : err_set(err, -ENOMEM, "the authority could not be made");
+	return good ? 0 : err_set(err, -ENOMEM, "the authority could not be made");
 }
 
 void
@@ -212,6 +215,7 @@ ca_free(struct ca *ca)
 	leaves_free(ca->leaves);
 	SSL_CTX_free(ca->ctx);
 	X509_free(ca->cert);
+	EVP_MD_free(ca->sha256);
 	EVP_PKEY_free(ca->leaf_key);
 	EVP_PKEY_free(ca->key);
 	free(ca);

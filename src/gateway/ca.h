@@ -13,7 +13,7 @@
 
 struct ca;
 
-/* Keys and context, which take longest and need no policy. NULL with the reason. */
+/* All that needs no policy, which takes longest. NULL with the reason. */
 struct ca *ca_new(struct err *err);
 
 /*

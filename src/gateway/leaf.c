@@ -28,7 +28,6 @@ struct leaves {
 	EVP_MD *sha256;                     /* owned */
 	X509_NAME *subject;                 /* owned */
 	X509_EXTENSION *same[EXTENSIONS];   /* owned: what all leaves have */
-	time_t end;                         /* of the authority */
 	struct link used;
 	size_t n;
 	struct leaf *bucket[BUCKETS];
@@ -40,9 +39,13 @@ static bool
 extensions_make(struct leaves *l)
 {
 	uint8_t id[X509_KEY_ID_BYTES], above[X509_KEY_ID_BYTES];
+	X509_PUBKEY *public = NULL;
+	bool good = X509_PUBKEY_set(&public, l->leaf_key) == 1 &&
+		    x509_key_id(public, l->sha256, id) &&
+		    x509_key_id(X509_get_X509_PUBKEY(l->authority), l->sha256, above);
 
-	if (!x509_key_id(l->leaf_key, l->sha256, id) ||
-		!x509_key_id(l->authority_key, l->sha256, above))
+	X509_PUBKEY_free(public);
+	if (!good)
 		return false;
 	l->same[0] = x509_basic_constraints(false);
 	l->same[1] = x509_key_usage(0);
@@ -83,15 +86,23 @@ fill(const struct leaves *l, X509 *cert, struct view name)
 	return good && X509_sign(cert, l->authority_key, l->sha256) > 0;
 }
 
+static time_t
+authority_end(const struct leaves *l)
+{
+	struct tm end;
+
+	return ASN1_TIME_to_tm(X509_get0_notAfter(l->authority), &end) == 1 ? timegm(&end) : 0;
+}
+
 /* ret->cert and renew. */
 static int
 make(const struct leaves *l, time_t now, struct leaf *ret, struct err *err)
 {
-	time_t end = now + (time_t)LIMIT_LEAF_S;
+	time_t end = now + (time_t)LIMIT_LEAF_S, last = authority_end(l);
 	X509 *cert;
 
-	if (end > l->end)
-		end = l->end;
+	if (end > last)
+		end = last;
 	if (now >= end)
 		return err_set(err, -EKEYEXPIRED, "the authority of this sandbox has expired");
 	ERR_clear_error();
@@ -200,16 +211,11 @@ leaves_count(const struct leaves *l)
 static bool
 prepare(struct leaves *l)
 {
-	struct tm end;
-
 	l->sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
 	l->subject = X509_NAME_new();
 	if (l->sha256 == NULL || l->subject == NULL ||
 		!x509_name_set(l->subject, NID_organizationName, "Demilune sandbox"))
 		return false;
-	if (ASN1_TIME_to_tm(X509_get0_notAfter(l->authority), &end) != 1)
-		return false;
-	l->end = timegm(&end);
 	return extensions_make(l);
 }
 

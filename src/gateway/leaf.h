@@ -13,7 +13,7 @@
 
 struct leaves;
 
-/* Borrows all three. NULL with the reason. */
+/* Borrows all three. The authority needs its times and its signature before the first leaf, not before. NULL with the reason. */
 struct leaves *leaves_new(
 	X509 *authority, EVP_PKEY *authority_key, EVP_PKEY *leaf_key, struct err *err);
 void leaves_free(struct leaves *l);

@@ -15,20 +15,17 @@ x509_key_new(void)
 }
 
 bool
-x509_key_id(EVP_PKEY *key, const EVP_MD *sha256, uint8_t ret[static X509_KEY_ID_BYTES])
+x509_key_id(const X509_PUBKEY *key, const EVP_MD *sha256, uint8_t ret[static X509_KEY_ID_BYTES])
 {
 	uint8_t digest[EVP_MAX_MD_SIZE];
-	X509_PUBKEY *public = NULL;
-	bool good = X509_PUBKEY_set(&public, key) == 1;
 	const unsigned char *bits;
 	int n;
 
-	good = good && X509_PUBKEY_get0_param(NULL, &bits, &n, NULL, public) == 1 &&
-	       EVP_Digest(bits, (size_t)n, digest, NULL, sha256, NULL) == 1;
-	if (good)
-		memcpy(ret, digest, X509_KEY_ID_BYTES);
-	X509_PUBKEY_free(public);
-	return good;
+	if (X509_PUBKEY_get0_param(NULL, &bits, &n, NULL, key) != 1 ||
+		EVP_Digest(bits, (size_t)n, digest, NULL, sha256, NULL) != 1)
+		return false;
+	memcpy(ret, digest, X509_KEY_ID_BYTES);
+	return true;
 }
 
 static bool
@@ -47,15 +44,20 @@ serial_set(X509 *cert)
 	return good;
 }
 
+bool
+x509_times_set(X509 *cert, time_t from, time_t to)
+{
+	return ASN1_TIME_set(X509_getm_notBefore(cert), from) != NULL &&
+	       ASN1_TIME_set(X509_getm_notAfter(cert), to) != NULL;
+}
+
 X509 *
 x509_new(EVP_PKEY *key, time_t from, time_t to)
 {
 	X509 *cert = X509_new();
 
 	if (cert != NULL && X509_set_version(cert, X509_VERSION_3) == 1 && serial_set(cert) &&
-		ASN1_TIME_set(X509_getm_notBefore(cert), from) != NULL &&
-		ASN1_TIME_set(X509_getm_notAfter(cert), to) != NULL &&
-		X509_set_pubkey(cert, key) == 1)
+		x509_times_set(cert, from, to) && X509_set_pubkey(cert, key) == 1)
 		return cert;
 	X509_free(cert);
 	return NULL;

@@ -17,10 +17,12 @@ enum { X509_KEY_ID_BYTES = 20 };
 EVP_PKEY *x509_key_new(void);
 
 /* Which key: the beginning of a SHA-256 over the public one. */
-bool x509_key_id(EVP_PKEY *key, const EVP_MD *sha256, uint8_t ret[static X509_KEY_ID_BYTES]);
+bool x509_key_id(
+	const X509_PUBKEY *key, const EVP_MD *sha256, uint8_t ret[static X509_KEY_ID_BYTES]);
 
 /* Version 3, a random serial number, this public key and these times (seconds since 1970). NULL: no memory. */
 X509 *x509_new(EVP_PKEY *key, time_t from, time_t to);
+bool x509_times_set(X509 *cert, time_t from, time_t to);
 
 /* A name of one part. */
 bool x509_name_set(X509_NAME *name, int nid, const char *text);

@@ -359,6 +359,22 @@ no_room_is_told(void **state)
 	}
 }
 
+/* It is prepared without a policy, and is of no use until it has one, and then of that one alone. */
+static void
+one_policy_and_not_before(void **state)
+{
+	struct ca *new = ca_new(&err);
+	SSL *ssl = SSL_new(ca_context(new));
+
+	(void)state;
+	assert_int_equal(ca_leaf_use(new, ssl, policy.rule[0].host, &err), -EKEYEXPIRED);
+	assert_int_equal(ca_certify(new, &policy, &pem, &jks, &err), 0);
+	assert_int_equal(ca_leaf_use(new, ssl, policy.rule[0].host, &err), 0);
+	assert_true(ca_certify(new, &policy, &pem, &jks, &err) < 0);
+	SSL_free(ssl);
+	ca_free(new);
+}
+
 /* ---- roots ---- */
 
 static int
@@ -436,6 +452,7 @@ main(void)
 		TEST(the_leaf_not_used_for_longest_goes),
 		TEST(the_longest_constraints_fit),
 		TEST(no_room_is_told),
+		TEST(one_policy_and_not_before),
 		TEST(a_bad_file_of_roots_refuses),
 		TEST(roots_are_read_by_position),
 	};
