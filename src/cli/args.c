@@ -81,6 +81,11 @@ find_verb(struct args *a, int *argc, char ***argv, struct err *err)
 		*argv += words;
 		return 0;
 	}
+	if (known && *argc == 2 &&
+		(strcmp((*argv)[1], "--help") == 0 || strcmp((*argv)[1], "-h") == 0)) {
+		a->group = (*argv)[0];
+		return 0;
+	}
 	if (known)
 		return which_sub((*argv)[0], err);
 	return err_set(err, -EINVAL, "no verb %.40s; see demilune help", (*argv)[0]);
@@ -264,6 +269,8 @@ args_read(struct args *ret, int argc, char **argv, struct err *err)
 	argv += i;
 	if (r == 0)
 		r = find_verb(ret, &argc, &argv, err);
+	if (r == 0 && ret->group != NULL)
+		return 0;
 	/* The arguments are moved together to the front of argv. */
 	for (i = 0; r == 0;) {
 		r = read_options(ret, argc, argv, &i, err);

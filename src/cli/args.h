@@ -63,6 +63,7 @@ struct given {
 
 struct args {
 	const struct verb *verb;
+	const char *group; /* asked for help about all verbs that begin with this word; else NULL */
 	struct given given[ARGS_GIVEN_MAX];
 	size_t n_given;
 	char *const *rest; /* the arguments */

@@ -39,6 +39,20 @@ help_verb(const struct verb *v, FILE *out)
 	}
 }
 
+void
+help_group(const char *verb, FILE *out)
+{
+	size_t n;
+	const struct verb *verbs = args_verbs(&n);
+
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(verbs[i].verb, verb) == 0)
+			(void)fprintf(out, "demilune %s %s%s%s\n    %s\n", verb,
+				verbs[i].sub, verbs[i].arguments[0] != '\0' ? " " : "",
+				verbs[i].arguments, verbs[i].what);
+	(void)fprintf(out, "\nOptions: demilune help %s.\n", verb);
+}
+
 int
 verb_help(struct cli *cli, struct err *err)
 {

@@ -11,3 +11,6 @@ void help_all(FILE *out);
 
 /* One row with its options. */
 void help_verb(const struct verb *v, FILE *out);
+
+/* Each verb that begins with this word. */
+void help_group(const char *verb, FILE *out);

@@ -154,8 +154,10 @@ main(int argc, char **argv)
 		tell(&cli, &err);
 		return EXIT_USAGE;
 	}
-	if (args_has(&cli.args, OPT_HELP)) {
-		if (cli.args.verb == NULL)
+	if (cli.args.group != NULL || args_has(&cli.args, OPT_HELP)) {
+		if (cli.args.group != NULL)
+			help_group(cli.args.group, stdout);
+		else if (cli.args.verb == NULL)
 			help_all(stdout);
 		else
 			help_verb(cli.args.verb, stdout);

@@ -171,11 +171,28 @@ show_one(struct cli *cli, const struct policy_held *h, struct err *err)
 
 /* ---- all of them ---- */
 
+/* Who may use it. */
+static void
+add_tenants(struct buf *b, const json_t *tenants)
+{
+	if (json_array_size(tenants) == 0)
+		buf_add_str(b, "all");
+	for (size_t i = 0; i < json_array_size(tenants); i++) {
+		const json_t *one = json_array_get(tenants, i);
+
+		buf_add_str(b, i == 0 ? "" : ", ");
+		buf_add(b, json_string_value(one), json_string_length(one));
+	}
+}
+
 static void
 cells(struct table *t, const json_t *policy)
 {
 	struct view digest = answer_text(policy, "digest");
 	const json_t *rules = answer_at(policy, "policy.rules");
+	auto_buf struct buf tenants;
+
+	buf_init(&tenants, POLICY_LINE_BYTES);
 
 	table_cell(t, answer_text(policy, "name"));
 	if (rules == NULL)
@@ -184,13 +201,15 @@ cells(struct table *t, const json_t *policy)
 		table_cellf(t, "%zu", json_array_size(rules));
 	table_cellf(t, "%" PRId64, answer_int(policy, "sandboxes", 0));
 	table_cell(t, view_of(digest.p, digest.n < DIGEST_SHOWN ? digest.n : DIGEST_SHOWN));
+	add_tenants(&tenants, answer_at(policy, "policy.tenants"));
+	table_cell(t, buf_view(&tenants));
 }
 
 static int
 show_all(struct cli *cli, struct err *err)
 {
-	static const struct table_column columns[] = {
-		{"POLICY", false, 0}, {"RULES", true, 0}, {"OLDER", true, 0}, {"DIGEST", false, 0}};
+	static const struct table_column columns[] = {{"POLICY", false, 0}, {"RULES", true, 0},
+		{"OLDER", true, 0}, {"DIGEST", false, 0}, {"TENANTS", false, 60}};
 	json_t *page auto_json = NULL;
 	const json_t *items;
 	auto_table struct table t;

@@ -148,13 +148,16 @@ void
 egress_add_where(struct buf *b, const json_t *verdict)
 {
 	struct view name = answer_text(verdict, "name"), scheme = answer_text(verdict, "scheme");
+	int64_t port = answer_int(verdict, "port", 0);
 	bool six = view_has(name, ':');
 
 	if (!view_is(scheme, "none"))
 		buf_addf(b, "%.*s ", VIEW_ARGS(scheme));
 	buf_addf(b, "%s%.*s%s", six ? "[" : "", VIEW_ARGS(name), six ? "]" : "");
-	if (!view_is(scheme, "dns"))
-		buf_addf(b, ":%" PRId64, answer_int(verdict, "port", 0));
+	if (name.n == 0 && port == 0)
+		buf_add_byte(b, '-'); /* what was asked for could not be read */
+	else if (!view_is(scheme, "dns"))
+		buf_addf(b, ":%" PRId64, port);
 }
 
 bool

@@ -83,12 +83,19 @@ static bool
 read_request(struct trial *t)
 {
 	t->url = memmem(t->text.p, t->text.n, "://", 3) != NULL;
-	if (t->url && !read_url(t))
+	if (t->url && !read_url(t)) {
+		if (t->decision.reason == EGRESS_REASON_SCHEME)
+			t->sentence = "only http and https have URLs; try other protocols as "
+				      "NAME:PORT";
 		return false;
+	}
 	if (!t->url && !refuse_as(t, http_authority_parse(t->text, HTTP_AUTHORITY_IP, &t->at)))
 		return false;
-	if (t->at.port == 0)
-		return refuse_as(t, HTTP_NO_URL);
+	if (t->at.port == 0) {
+		(void)refuse_as(t, HTTP_NO_URL);
+		t->sentence = "what is tried is https://NAME/PATH, http://NAME/PATH or NAME:PORT";
+		return false;
+	}
 	t->place.name = view_of(t->at.host, t->at.n);
 	t->place.port = t->at.port;
 	return true;
@@ -236,7 +243,10 @@ print_later(const struct trial *t, const struct rule *r)
 			     "one of the public internet, is judged only when it is sent\n",
 			t->at.host);
 	} else {
-		(void)puts("nothing was sent");
+		(void)printf("nothing was sent: whether %s is an address of the public internet "
+			     "is judged only when it is sent; one that is not needs "
+			     "`address: %s` in the rule\n",
+			t->at.host, t->at.host);
 	}
 }
 

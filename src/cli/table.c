@@ -111,9 +111,9 @@ print_cell(const struct table *t, size_t column, struct view v, size_t width, si
 
 	if (t->column[column].right)
 		(void)fprintf(out, "%*s", pad, "");
-	(void)fputs(tone, out);
+	(void)fputs(v.n > 0 ? tone : "", out);
 	(void)fwrite(v.p, 1, v.n, out);
-	if (tone[0] != '\0')
+	if (tone[0] != '\0' && v.n > 0)
 		(void)fputs("\033[0m", out);
 	if (!t->column[column].right && !last)
 		(void)fprintf(out, "%*s", pad, "");

@@ -254,6 +254,23 @@ on_event(struct reader *r, const yaml_event_t *e)
 	return true;
 }
 
+/* Whether a tab is among the blanks that a line begins with: what libyaml says of it helps nobody. */
+static bool
+tab_leads(struct view text, size_t line)
+{
+	const uint8_t *end;
+
+	for (; line > 0; line--) {
+		end = text.n == 0 ? NULL : memchr(text.p, '\n', text.n);
+		if (end == NULL)
+			return false;
+		text = view_skip(text, (size_t)(end - text.p) + 1);
+	}
+	while (text.n > 0 && text.p[0] == ' ')
+		text = view_skip(text, 1);
+	return text.n > 0 && text.p[0] == '\t';
+}
+
 unsigned
 document_read(struct view text, struct document *ret, const struct document_sink *sink)
 {
@@ -275,8 +292,11 @@ document_read(struct view text, struct document *ret, const struct document_sink
 		if (yaml_parser_parse(&parser, &e) == 0) {
 			char what[160];
 
-			(void)snprintf(what, sizeof(what), "this is not YAML: %s",
-				parser.problem != NULL ? parser.problem : "unknown fault");
+			(void)snprintf(what, sizeof(what), "this is not YAML: %s%s",
+				parser.problem != NULL ? parser.problem : "unknown fault",
+				tab_leads(text, parser.problem_mark.line)
+					? "; the line begins with a tab: write spaces"
+					: "");
 			fault(&r, parser.problem_mark, what);
 			break;
 		}

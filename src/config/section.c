@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-enum kind { ONE, MANY, MAP, ANY };
+enum kind { ONE, MANY, LINES, MAP, ANY };
 enum need { OPTIONAL, NEEDED };
 
 static const struct key {
@@ -159,6 +159,7 @@ kind_ok(enum kind kind, const struct node *n)
 	case ONE:
 		return n->kind == NODE_SCALAR;
 	case MANY:
+	case LINES:
 		return n->kind == NODE_SEQUENCE;
 	case MAP:
 		return n->kind == NODE_MAPPING;
@@ -176,6 +177,8 @@ kind_text(enum kind kind)
 		return "one value";
 	case MANY:
 		return "a list, such as [a, b]";
+	case LINES:
+		return "a list: entries that begin with `- ` below it";
 	case MAP:
 		return "a mapping: lines of `name: value` below it";
 	case ANY:

@@ -36,7 +36,7 @@ def attempt(fake: Fake, *args: str, code: int = 0, policy: dict[str, Any] = SUPP
 def test_show_lists_policies(fake: Fake) -> None:
     fake.on("GET", "/v1/policies", 200, {"items": [row(SUPPORT, sandboxes=2), row(document(name="empty"))], "more": False})
     head, support, empty = rows(fake.run("policy", "show").stdout)
-    assert head == ["POLICY", "RULES", "OLDER", "DIGEST"]
+    assert head == ["POLICY", "RULES", "OLDER", "DIGEST", "TENANTS"] and support[4] == "all"
     assert support[:3] == ["support", "4", "2"] and support[3] == row(SUPPORT)["digest"][:19] and empty[:3] == ["empty", "0", "0"]
 
 
@@ -133,7 +133,8 @@ def test_try_tells_each_step_and_the_rule(fake: Fake) -> None:
     ("https://docs.example.com\\@evil.example/", "url-syntax", "not a URL"),
     ("ftp://docs.example.com/", "scheme", "only http and https"),
     ("file:///etc/passwd", "scheme", "only http and https"),
-    ("docs.example.com", "url-syntax", "not a URL"),
+    ("docs.example.com", "url-syntax", "or NAME:PORT"),
+    ("tcp://mirror.internal:873", "scheme", "try other protocols as NAME:PORT"),
     ("docs.example.com:443", "not-http", "try a URL"),
     ("https://api.carrier.example/v1/track/7?number=1&number=2", "url-syntax", "given twice"),
     ("https://api.carrier.example/v1/track/", "path", "rule 2"),
@@ -159,6 +160,11 @@ def test_try_names_a_method(fake: Fake) -> None:
     for method in ("BREW", "get", "CONNECT", "TRACE"):
         assert b"no request of a sandbox has this method" in fake.run(
             "policy", "try", "--policy", "support", "-X", method, "https://docs.example.com/", code=2).stderr
+
+
+def test_try_says_that_an_address_may_be_refused_yet(fake: Fake) -> None:
+    said, _ = attempt(fake, "https://10.0.0.5/help/x", policy=document(DOCS | {"host": "10.0.0.5"}))
+    assert "one that is not needs `address: 10.0.0.5` in the rule" in said
 
 
 def test_try_says_what_is_weak_and_what_the_broker_adds(fake: Fake) -> None:
@@ -342,7 +348,8 @@ def test_show_of_sandbox_and_task_tells_the_policy(fake: Fake) -> None:
 def test_a_policy_that_there_is_not_comes_with_where_to_look(fake: Fake) -> None:
     told = "no such policy; `demilune policy show` (GET /v1/policies) has those that may be used"
     fake.on("POST", "/v1/sandboxes", lambda h, s: h.refuse(404, "not_found", told))
-    assert fake.run("sandbox", "create", "--policy", "nowhere", code=1).stderr.decode() == f"demilune: {told}\n"
+    assert fake.run("sandbox", "create", "--policy", "nowhere", code=1).stderr.decode() == (
+        f"demilune: {told}; a new file is read when the daemon gets SIGHUP\n")
     fake.on("GET", f"/v1/tasks/{TASK}", 200, {"id": TASK})
     told = "the task has no policy: its sandboxes reach nothing at all"
     fake.on("GET", f"/v1/tasks/{TASK}/policy", lambda h, s: h.refuse(404, "not_found", told))

@@ -135,6 +135,8 @@ def test_refusals_say_what_to_do(fake: Fake, code: str, text: str, todo: bytes) 
 
 def test_a_verb_without_its_second_word(fake: Fake) -> None:
     assert fake.run("task", code=2).stderr == b"demilune: task what? list, show, create, resume, close, input\n"
+    assert fake.run("task", "--help").stdout.startswith(b"demilune task list\n    tasks, newest first\ndemilune task show TASK\n")
+    assert fake.run("task", "-h").stdout == fake.run("task", "--help").stdout
 
 
 @pytest.mark.parametrize("code", [0, 1, 126, 127, 137, 255])
