@@ -47,9 +47,9 @@ help_group(const char *verb, FILE *out)
 
 	for (size_t i = 0; i < n; i++)
 		if (strcmp(verbs[i].verb, verb) == 0)
-			(void)fprintf(out, "demilune %s %s%s%s\n    %s\n", verb,
-				verbs[i].sub, verbs[i].arguments[0] != '\0' ? " " : "",
-				verbs[i].arguments, verbs[i].what);
+			(void)fprintf(out, "demilune %s %s%s%s\n    %s\n", verb, verbs[i].sub,
+				verbs[i].arguments[0] != '\0' ? " " : "", verbs[i].arguments,
+				verbs[i].what);
 	(void)fprintf(out, "\nOptions: demilune help %s.\n", verb);
 }
 
