@@ -205,6 +205,7 @@ gate_drain(struct gate *g)
 	uint64_t before = UINT64_MAX;
 
 	g->ending = true;
+	g->unheard = g->full;
 	for (int i = 0; i < TURNS_MAX && g->peer != NULL && g->heard != before; i++) {
 		before = g->heard;
 		ipc_peer_pause(g->peer, false);

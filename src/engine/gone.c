@@ -161,12 +161,13 @@ mark_task(struct sandbox *s, struct err *err)
 	return r == 0 ? audit_task(&t, &s->id, "task.marked", &s->proof, err) : r;
 }
 
-/* What its gateway had on loan: used, when nobody can say how much of it was; else as it told. */
+/* What its gateway had on loan: used, when nobody can say how much of it was (what it said last was not read, too); else as it told. */
 static int
 settle_gate(struct sandbox *s, bool proof_known, struct err *err)
 {
 	struct gate *g = s->gate;
-	bool all = !proof_known || g->broke || s->reason == SANDBOX_REASON_GATEWAY_LOST;
+	bool all = !proof_known || g->broke || g->unheard ||
+		   s->reason == SANDBOX_REASON_GATEWAY_LOST;
 	int r = untold_audit(g, err);
 
 	return r == 0 ? loan_settle(g, all, err) : r;

@@ -238,7 +238,7 @@ on_verdict(struct gate *g, struct ipc_msg *in, const struct msg_verdict *m, stru
 	d->count = 1;
 	/* It is not read from until one more may be recorded: programs wait, nothing is left out. */
 	(void)tokens_take(&g->verdicts, LIMIT_VERDICT_BURST, LIMIT_VERDICT_PER_S, now);
-	if (g->verdicts.milli < 1000) {
+	if (g->verdicts.milli < 1000 && !g->ending) {
 		g->full = true;
 		ipc_peer_pause(g->peer, true);
 	}

@@ -185,6 +185,27 @@ test_a_lost_gateway_used_all_it_had(void **state)
 	assert_int_equal(now.used.names, 2 * m.total.names);
 }
 
+/* Its last words may stand behind so many others that they never came: it could choose not to be counted. */
+static void
+test_one_that_was_not_read_to_the_end_used_all_it_had(void **state)
+{
+	struct gates *g = *state;
+	struct msg_verdict v = good_verdict();
+	struct boxed b;
+
+	boxed_create(g, &g->task, &b);
+	struct msg_allotment m = allot(g, &b, &(struct egress){0});
+	for (uint64_t i = 0; i < 1024; i++)
+		assert_int_equal(verdict_say(g, &b, i + 1, &v), EGRESS_REASON_NONE);
+	for (uint64_t i = 0; i < 200; i++)
+		SAY_TAG(b.gateway, 2000 + i, VERDICT, verdict, -1, v);
+	play_want_silence(&g->p, g->p.api, 500); /* as many as may be were read */
+	boxed_end(g, &b, SANDBOX_REASON_KILLED);
+	struct msg_net_budget now = budget(g);
+	assert_memory_equal(&now.used, &m.total, sizeof(m.total));
+	assert_memory_equal(&now.lent, &(struct egress){0}, sizeof(struct egress));
+}
+
 /* The engine is killed and started again, with the gateways and without. */
 static void
 test_a_crash_gives_nothing_back(void **state)
@@ -311,6 +332,7 @@ main(void)
 		T(test_two_sandboxes_share_it),
 		T(test_an_end_gives_back_what_was_not_used),
 		T(test_a_lost_gateway_used_all_it_had),
+		T(test_one_that_was_not_read_to_the_end_used_all_it_had),
 		T(test_a_crash_gives_nothing_back),
 		T(test_a_gateway_that_lies_is_lost),
 		T(test_killed_at_each_step),
