@@ -129,6 +129,7 @@ run_ms(unsigned ms)
 {
 	ev_timer over;
 
+	ev_now_update(gateway.loop); /* else what was done since the last turn counts */
 	ev_timer_init(&over, on_over, ms / 1000.0, 0.0);
 	ev_timer_start(gateway.loop, &over);
 	(void)ev_run(gateway.loop, 0);

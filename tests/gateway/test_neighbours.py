@@ -152,7 +152,7 @@ def test_an_engine_that_reads_slowly_is_not_told_more_than_it_takes(make: Any) -
         while (got := wire.receive(s)) is not None:
             name, tag, _ = got
             if name == "ALLOTMENT_ASK":
-                wire.send(s, "ALLOTMENT", tag, total={**rig.BUDGETS, "connections": 1 << 30, "requests": 1 << 30}, over=True)
+                rig.say(s, "ALLOTMENT", tag, total={**rig.BUDGETS, "connections": 1 << 30, "requests": 1 << 30}, over=True)
             elif name == "VERDICT" and first:
                 first = False
                 stalled.wait(60)
