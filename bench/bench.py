@@ -144,17 +144,23 @@ class Inside:
         return found
 
 
-def over_http(client: daemon.Client, rounds: int, policy: str = "none") -> list[float]:
+def over_http(client: daemon.Client, rounds: int, policy: str = "none", ends: list[float] | None = None) -> list[float]:
+    """Create to first result; into `ends` how long each took to destroy."""
     def once() -> None:
         began = time.perf_counter()
         box = client.create(policy=policy)["id"]
         client.exec(box, ["/bin/true"])
-        values.append((time.perf_counter() - began) * 1000)
+        there = time.perf_counter()
         client.kill(box)
+        values.append((there - began) * 1000)
+        if ends is not None:
+            ends.append((time.perf_counter() - there) * 1000)
 
     values: list[float] = []
     once()
     values.clear()
+    if ends is not None:
+        ends.pop()
     for _ in range(rounds):
         once()
     return values
@@ -164,15 +170,17 @@ def with_policy(build: Path, rounds: int) -> list[Row]:
     """On one host that has a policy, in turns: sandboxes without one, and with."""
     plain: list[float] = []
     policed: list[float] = []
+    ends: list[float] = []
     with tempfile.TemporaryDirectory(prefix="demilune-bench-") as place:
         Path(place).chmod(0o755)
         Path(place, "web.yaml").write_text('egress:\n  - fetch: {url: "https://docs.example.com/help/**"}\n')
         with daemon.Daemon({"egress.policies": place}, build=build) as here:
             for _ in range(10):
                 plain += over_http(here.client, max(1, rounds // 10))
-                policed += over_http(here.client, max(1, rounds // 10), policy="web")
+                policed += over_http(here.client, max(1, rounds // 10), policy="web", ends=ends)
     return [row("create to first result, policies on the host", plain, reach=10),
-            row("create to first result, with a policy", policed, reach=round(1 + statistics.median(plain), 2))]
+            row("create to first result, with a policy", policed, reach=round(1 + statistics.median(plain), 2)),
+            row("destroy with a policy (waits for RCU: 0004)", ends)]
 
 
 SDK = """
