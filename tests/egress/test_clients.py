@@ -36,7 +36,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """The template with all the clients is baked once and stays with the others."""
     folder = tmp_path_factory.mktemp("clients")
     go = subprocess.run(["go", "build", "-o", str(folder / "fetch-go"), str(HERE / "fetch.go")], capture_output=True, check=False,
-                        env={**os.environ, "CGO_ENABLED": "0", "GOCACHE": str(folder / "cache"), "HOME": str(folder), "GO111MODULE": "off"})
+                        env={**os.environ, "CGO_ENABLED": "0", "GOCACHE": str(daemon.BUILD.resolve() / "tests/egress/go"), "HOME": str(folder), "GO111MODULE": "off"})
     assert go.returncode == 0, go.stderr.decode()
     musl = subprocess.run(["musl-gcc", "-static", "-O", "-o", str(folder / "fetch-musl"), str(HERE / "fetch.c")], capture_output=True, check=False)
     assert musl.returncode == 0, musl.stderr.decode()
