@@ -31,6 +31,15 @@ if "file" in ask:
 wait = ask.get("wait", 3)
 
 
+def answered(got):
+    """The one request that was sent has its whole answer: it is not worth the whole wait that nothing follows."""
+    head, end, body = bytes(got).partition(b"\r\n\r\n")
+    if not end or not head.startswith(b"HTTP/1.1 ") or head[9:10] == b"1" or b"".join(chunks).count(b" HTTP/1.1\r\n") != 1:
+        return False
+    sizes = [line.split(b":")[1].strip() for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+    return len(sizes) == 1 and sizes[0].isdigit() and len(body) >= int(sizes[0])
+
+
 def read_all(sock, until=None):
     got = bytearray()
     sock.settimeout(wait)
@@ -41,6 +50,8 @@ def read_all(sock, until=None):
                 answer["ended"] = True
                 break
             got += data
+            if len(got) < 65536 and answered(got):
+                sock.settimeout(min(wait, 0.3))
             if len(got) > ask.get("most", 1 << 20):
                 break
     except (TimeoutError, socket.timeout):

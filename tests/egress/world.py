@@ -137,7 +137,7 @@ class World:
         return [row for row in rows if row["event"] == event]
 
     def verdicts(self, task: str = "") -> list[dict[str, Any]]:
-        """Sums per kind, those that are only counted too."""
+        """Sums per kind, those that are only counted too; of at most 200 kinds."""
         rows: list[dict[str, Any]] = self.client.request("GET", f"/v1/tasks/{task or self.task}/net").expect(200).json["items"]
         return rows
 
