@@ -55,7 +55,7 @@ def in_namespace(pid: int, work: Callable[[], Any]) -> Any:
                 if libc.setns(ns.fileno(), CLONE_NEWNET) != 0:
                     raise OSError(ctypes.get_errno(), "setns")
             got.append(work())
-        except BaseException as error:  # noqa: BLE001 - it is raised again where it is heard
+        except BaseException as error:
             failed.append(error)
 
     thread = threading.Thread(target=run)

@@ -106,7 +106,7 @@ def test_J11_J12_the_sandbox_owns_nothing_of_its_network(world: World, command: 
                "    code=struct.unpack('i',s.recv(4096)[16:20])[0]\n"
                "    sys.exit(0 if code==0 else 'errno %d' % -code)\n")
     with world.outside.silent():
-        done = world.client.exec(world.box, ["python3", "-c", program, command], **({"user": user} if user == "root" else {}))
+        done = world.client.exec(world.box, ["python3", "-c", program, command], 90, **({"user": user} if user == "root" else {}))
     assert done["exit_code"] == 1, done
     assert any(word in done["stderr"] for word in ("errno 1", "Errno 1]", "Errno 30]", "Errno 13]", "errno 93", "Errno 97]", "Errno 38]")), done["stderr"]
 

@@ -212,7 +212,7 @@ def test_G21_a_client_that_believes_only_its_own_roots(world: World) -> None:
 
 
 def test_G22_a_passthrough_is_not_looked_into_and_its_name_is_checked(world: World) -> None:
-    got = world.run(f"curl -sSk https://opaque.test/anything")
+    got = world.run("curl -sSk https://opaque.test/anything")
     assert got["stdout"] == "fine.\n", got
     assert b"GET /anything" in world.opaque.data  # type: ignore[attr-defined]
     with world.refused("name-mismatch", name="opaque.test"):

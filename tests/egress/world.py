@@ -19,7 +19,6 @@ from types import TracebackType
 from typing import Any
 
 from daemon import Daemon, namespaces_of, wait_until
-
 from outside import RESOLVER, Answers, Outside
 
 HERE = Path(__file__).resolve().parent
@@ -103,7 +102,7 @@ class World:
 
     def sandbox(self, policy: str | None) -> tuple[str, str]:
         """A fresh task and its sandbox, with the probe in it."""
-        row = self.client.create(template=self.template, **({"policy": policy} if policy else {}))
+        row = self.client.create(None, template=self.template, **({"policy": policy} if policy else {}))
         self.client.write(row["id"], "/workspace/probe.py", (HERE / "probe.py").read_bytes()).expect(200, 201, 204)
         return row["task"], row["id"]
 
