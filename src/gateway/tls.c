@@ -42,6 +42,8 @@ set(SSL_CTX *ctx, bool server)
 	(void)SSL_CTX_clear_options(
 		ctx, SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_LEGACY_SERVER_CONNECT);
 	(void)SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_NO_AUTO_CHAIN);
+	/* One record of the protocol's own, and others have their turn: a peer that sends KeyUpdates without end would have the process. */
+	(void)SSL_CTX_clear_mode(ctx, SSL_MODE_AUTO_RETRY);
 	(void)SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
 	(void)SSL_CTX_set_max_early_data(ctx, 0);
 	SSL_CTX_set_security_level(ctx, TLS_SECURITY_LEVEL);

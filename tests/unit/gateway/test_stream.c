@@ -484,6 +484,32 @@ resume(int version)
 	done();
 }
 
+/* Each is one record, and after it others have their turn: who sends them without end has not the process. */
+static void
+L9_keys_that_are_changed_without_end_hold_nobody_up(void **state)
+{
+	enum { MANY = 200 };
+	int turns = 0;
+
+	(void)state;
+	serve("allowed.test", "allowed.test");
+	for (int i = 0; i < MANY; i++) {
+		assert_int_equal(SSL_key_update(o.ssl, SSL_KEY_UPDATE_NOT_REQUESTED), 1);
+		assert_int_equal(SSL_do_handshake(o.ssl), 1);
+	}
+	assert_int_equal(SSL_write(o.ssl, "x", 1), 1);
+	stream_want_read(s, true);
+	do {
+		h.readable = 0;
+		ends_run(loop, NULL, h.readable > 0);
+		turns++;
+	} while (stream_read(s, room, sizeof(room)) == -EAGAIN && turns < 2 * MANY);
+	assert_int_equal(room[0], 'x');
+	assert_in_range(turns, MANY, MANY + 1);
+	assert_int_equal(h.failed, 0);
+	done();
+}
+
 static void
 G18_no_session_is_taken_up_again(void **state)
 {
@@ -914,6 +940,7 @@ main(void)
 		TEST(G21_a_program_that_rejects_our_certificate_is_told_apart),
 		TEST(G17_old_versions_and_ciphers_without_certificates_are_refused),
 		TEST(G17_renegotiation_by_a_program_is_refused),
+		TEST(L9_keys_that_are_changed_without_end_hold_nobody_up),
 		TEST(G18_no_session_is_taken_up_again),
 		TEST(only_HTTP_1_1_is_spoken),
 		TEST(I9_a_cut_connection_is_no_end),
