@@ -117,7 +117,7 @@ conn_close(struct conn *c, bool abort)
 		stream_close(take_ptr(c->out.stream), abort);
 	outbox_done(&c->out);
 	buf_done(&c->in);
-	exchange_free(take_ptr(c->x));
+	exchange_end(c);
 	list_remove(&c->link);
 	loop_free_later(g->loop, c);
 	if (g->nconns-- == LIMIT_CONNECTIONS)

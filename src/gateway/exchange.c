@@ -10,6 +10,8 @@
 #include "refuse.h"
 #include "upstream.h"
 
+#include "lib/loop/loop.h"
+
 #include <sys/random.h>
 
 enum { HTTPS_PORT = 443, HTTP_PORT = 80 };
@@ -32,15 +34,17 @@ exchange_of(struct conn *c)
 }
 
 void
-exchange_free(struct exchange *x)
+exchange_end(struct conn *c)
 {
+	struct exchange *x = c->x;
+
 	if (x == NULL)
 		return;
 	buf_done(&x->text);
 	buf_done(&x->query);
 	buf_done(&x->answer_text);
 	outbox_done(&x->up);
-	free(x);
+	loop_free_later(c->g->loop, x);
 }
 
 /* What was of the last request. Its buffers stay. */

@@ -57,7 +57,8 @@ struct exchange {
 	bool sent; /* to the broker */
 };
 
-void exchange_free(struct exchange *x);
+/* With its connection. Its buffers go at once, the rest at the end of the turn: who holds it looks at the connection's state. */
+void exchange_end(struct conn *c);
 
 /* The next head is waited for. */
 void exchange_expect(struct conn *c);
