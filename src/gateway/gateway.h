@@ -29,8 +29,8 @@ struct gateway {
 	struct id sandbox;
 	uint8_t *document; /* owned: the bytes of the policy */
 	struct policy policy;
-	struct names *names;              /* owned: names.h */
-	struct ca *ca;                    /* owned: ca.h; NULL: its policy has no intercepted rule */
+	struct names *names; /* owned: names.h */
+	struct ca *ca;       /* owned: ca.h; NULL: its policy has no intercepted rule */
 	struct buf certificate, keystore; /* of it, as GATEWAY_READY says; empty without one */
 	struct roots *roots;              /* owned: roots.h */
 	struct verdicts *verdicts;        /* owned: verdict.h */
