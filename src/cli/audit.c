@@ -114,7 +114,7 @@ egress_text(const json_t *data, struct buf *ret)
 
 	if (method.n != 0)
 		buf_addf(ret, "%.*s ", VIEW_ARGS(method));
-	if (name.n != 0)
+	if (name.n != 0 || answer_text(data, "address").n != 0)
 		egress_add_where(ret, data);
 	buf_add_view(ret, answer_text(data, "path"));
 	for (size_t i = 0; i < json_array_size(answer_at(data, "query")); i++)

@@ -149,8 +149,11 @@ egress_add_where(struct buf *b, const json_t *verdict)
 {
 	struct view name = answer_text(verdict, "name"), scheme = answer_text(verdict, "scheme");
 	int64_t port = answer_int(verdict, "port", 0);
-	bool six = view_has(name, ':');
+	bool six;
 
+	if (name.n == 0)
+		name = answer_text(verdict, "address");
+	six = view_has(name, ':');
 	if (!view_is(scheme, "none"))
 		buf_addf(b, "%.*s ", VIEW_ARGS(scheme));
 	buf_addf(b, "%s%.*s%s", six ? "[" : "", VIEW_ARGS(name), six ? "]" : "");

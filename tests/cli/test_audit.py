@@ -143,7 +143,9 @@ def test_what_was_reached(fake: Fake) -> None:
                sandbox=SANDBOX),
         record(4, "egress.flow", verdict | {"bytes_in": 2048, "bytes_out": 1024, "count": 7}, sandbox=SANDBOX),
         record(5, "egress.lease", {"rule": 2, "policy": "aa" * 32}, sandbox=SANDBOX),
-        record(6, "egress.flows", {"bytes_in": 0, "bytes_out": 0, "count": 900, "flows": 12}, sandbox=SANDBOX)]))
+        record(6, "egress.flows", {"bytes_in": 0, "bytes_out": 0, "count": 900, "flows": 12}, sandbox=SANDBOX),
+        record(7, "egress.verdict", {"name": "", "address": "10.0.0.5", "port": 80, "reason": "raw-address", "scheme": "none",
+                                     "verdict": "refused"}, sandbox=SANDBOX)]))
     rows = [line.split(None, 3)[3].split() for line in fake.run("audit", "48221").stdout.decode().splitlines()]
     assert rows[1] == ["egress.verdict", "allowed", "GET", "https", "docs.example:443/a\\x1b[2J?lang=&v=,", "rule", "2"]
     assert rows[2] == ["egress.verdict", "refused:", "no-rule", "dns", "x.evil.tld"]
@@ -151,6 +153,7 @@ def test_what_was_reached(fake: Fake) -> None:
     assert rows[4] == ["egress.flow", "allowed", "3", "KiB", "https", "docs.example:443,", "rule", "2,", "7", "times"]
     assert rows[5] == ["egress.lease", "rule", "2"]
     assert rows[6] == ["egress.flows", "0", "B", "900", "times"]
+    assert rows[7] == ["egress.verdict", "refused:", "raw-address", "10.0.0.5:80"]
 
 
 def test_cells(fake: Fake) -> None:

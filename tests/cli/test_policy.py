@@ -280,6 +280,15 @@ def test_net_is_a_table_of_verdicts_and_budgets(fake: Fake) -> None:
     assert json.loads(fake.run("net", TASK, "--json").stdout) == NET
 
 
+def test_net_shows_an_address_where_there_is_no_name(fake: Fake) -> None:
+    fake.on("GET", f"/v1/tasks/{TASK}", 200, {"id": TASK})
+    fake.on("GET", f"/v1/tasks/{TASK}/net", 200, NET | {"items": [
+        REFUSED | {"reason": "raw-address", "scheme": "none", "name": "", "address": "10.0.0.5"},
+        REFUSED | {"reason": "url-syntax", "scheme": "none", "name": "", "port": 0}]})
+    table = rows(fake.run("net", TASK).stdout)
+    assert table[1][:3] == ["refused", "raw-address", "10.0.0.5:443"] and table[2][:4] == ["refused", "url-syntax", "-", "-"]
+
+
 def test_net_of_a_task_without_a_policy_and_of_one_that_asked_nothing(fake: Fake) -> None:
     fake.on("GET", f"/v1/tasks/{TASK}", 200, {"id": TASK})
     fake.on("GET", f"/v1/tasks/{TASK}/net", 200, {"items": [], "budgets": [], "more": False})
