@@ -3,6 +3,7 @@
 #include "engine/authority.h"
 
 #include "engine/execution.h"
+#include "engine/gate.h"
 #include "engine/outbox.h"
 #include "engine/proposal.h"
 #include "engine/result.h"
@@ -290,6 +291,8 @@ take_all(struct revocation *v, const struct id *grant, bool egress, struct err *
 		return r;
 	store_sync(v->engine->store);
 	outbox_tell(v->engine);
+	if (egress)
+		gates_end(v->engine, &v->scope.task);
 	return 0;
 }
 

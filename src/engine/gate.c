@@ -142,6 +142,25 @@ on_gateway_edge(
 	return serve_gateway(s->gate, ipc_msg_take(in, 0), err);
 }
 
+static int
+tell_if_over(struct gate *g, struct err *err)
+{
+	enum egress_reason may;
+	int r = gate_may(g, &may, err);
+
+	if (r == 0 && may != EGRESS_REASON_NONE)
+		IPC_SEND(g->peer, 0, EGRESS_END, egress_end, {0});
+	return r;
+}
+
+void
+gates_end(struct engine *e, const struct id *task)
+{
+	list_each (s, &e->sandboxes, struct sandbox, link)
+		if (s->gate != NULL && s->gate->peer != NULL && id_eq(&s->task, task))
+			IPC_SEND(s->gate->peer, 0, EGRESS_END, egress_end, {0});
+}
+
 int
 on_gateway_ready(struct gate *g, const struct msg_gateway_ready *m, struct err *err)
 {
@@ -150,9 +169,9 @@ on_gateway_ready(struct gate *g, const struct msg_gateway_ready *m, struct err *
 	if ((m->certificate.n == 0) != (m->keystore.n == 0))
 		return err_set(err, -EPROTO, "half of what is to be trusted");
 	g->peer->state = GATE_LIVE;
-	/* One that runs already was told by the engine of its beginning. */
+	/* One that runs already was told by the engine of its beginning, and maybe not of a revocation. */
 	if (s->state != SANDBOX_STATE_CREATING)
-		return 0;
+		return tell_if_over(g, err);
 	buf_add_view(&g->certificate, m->certificate);
 	buf_add_view(&g->keystore, m->keystore);
 	g->system_roots = m->system_roots;

@@ -68,6 +68,9 @@ void gate_trust(struct gate *g);
  */
 int gate_may(struct gate *g, enum egress_reason *ret, struct err *err) MUST_CHECK;
 
+/* The task was revoked: what is open is reset. What is asked for later, gate_may() refuses. */
+void gates_end(struct engine *e, const struct id *task);
+
 /* One token, if there is one. */
 bool tokens_take(struct tokens *t, uint64_t burst, uint64_t per_s, uint64_t now_ms);
 

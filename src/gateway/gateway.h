@@ -39,5 +39,6 @@ struct gateway {
 	struct link conns;                /* of struct conn (conn.c) */
 	size_t nconns;
 	uint64_t leases; /* that were asked for: tags of brokered.c */
+	bool over;       /* its task was revoked: no server is asked any more */
 	int exit;
 };

@@ -6,6 +6,7 @@
 #include "allotment.h"
 #include "begin.h"
 #include "brokered.h"
+#include "conn.h"
 #include "roots.h"
 #include "upstream.h"
 #include "verdict.h"
@@ -45,14 +46,28 @@ on_lease_is(
 	return brokered_lease(peer->owner, in->tag, m->reason, &m->lease, err);
 }
 
+static int
+on_egress_end(
+	struct ipc_peer *peer, struct ipc_msg *in, const struct msg_egress_end *m, struct err *err)
+{
+	struct gateway *g = peer->owner;
+
+	(void)in, (void)m, (void)err;
+	g->over = true;
+	conns_end(g);
+	return 0;
+}
+
 IPC_HANDLER(verdict_kept, on_verdict_kept)
 IPC_HANDLER(allotment, on_allotment)
 IPC_HANDLER(lease_is, on_lease_is)
+IPC_HANDLER(egress_end, on_egress_end)
 
 static const struct ipc_row engine_rows[] = {
 	IPC_ROW(VERDICT_KEPT, IN_ANY, on_verdict_kept),
 	IPC_ROW(ALLOTMENT, IN_ANY, on_allotment),
 	IPC_ROW(LEASE_IS, IN_ANY, on_lease_is),
+	IPC_ROW(EGRESS_END, IN_ANY, on_egress_end),
 };
 
 static void

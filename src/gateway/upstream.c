@@ -258,9 +258,13 @@ upstream_get(struct gateway *g, uint16_t rule, struct view name, uint16_t port, 
 {
 	struct upstreams *u = g->upstreams;
 	struct upstream_ask want = {.rule = rule, .port = port, .name = name};
-	struct upstream *up = fresh ? NULL : pool_take(u, &want);
+	struct upstream *up = fresh || g->over ? NULL : pool_take(u, &want);
 	struct upstream_ask *a;
 
+	if (g->over) {
+		done(owner, EGRESS_REASON_CONTAINED, NULL, "the task was revoked");
+		return NULL;
+	}
 	if (up != NULL) {
 		done(owner, EGRESS_REASON_NONE, up, NULL);
 		return NULL;

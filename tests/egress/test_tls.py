@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import os
 import ssl
 import struct
 from collections.abc import Iterator
 
 import pytest
+from daemon import wait_until
 from world import World
 
 GET = b"GET /v1/x HTTP/1.1\r\nHost: allowed.test\r\n\r\n"
@@ -275,3 +277,21 @@ def test_two_sandboxes_have_two_authorities(world: World) -> None:
     _, box = world.sandbox("test")
     mine, theirs = (world.run("cat /run/demilune/trust/ca.crt", one)["stdout"] for one in (world.box, box))
     assert mine.startswith("-----BEGIN CERTIFICATE") and theirs.startswith("-----BEGIN CERTIFICATE") and mine != theirs
+
+
+def test_a_revoked_task_loses_what_it_has_open(world: World) -> None:
+    """A tunnel that nobody looks into could go on for an hour; taking a task's authority back resets it."""
+    task, box = world.sandbox("test")
+    program = ("import socket,sys,time\n"
+               "s=socket.create_connection(('tcp.test',873)); s.sendall(b'GET /one HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n'); print(len(s.recv(999))>0,flush=True)\n"
+               "open('/tmp/open','w').close(); s.settimeout(20)\n"
+               "try: print(s.recv(1))\n"
+               "except ConnectionResetError: print('reset')\n")
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        running = pool.submit(world.client.exec, box, ["python3", "-c", program])
+        wait_until("the tunnel is open", lambda: world.client.read(box, "/tmp/open").status == 200)
+        world.client.request("POST", "/v1/revocations", {"kind": "task", "name": task, "reason": "test"}).expect(200, 204)
+        done = running.result()
+    assert done["stdout"].split() == ["True", "reset"], done
+    with world.outside.silent():
+        assert world.probe(box, do="talk", host="tcp.test", port=873, send=[b"x"]).data == b""
