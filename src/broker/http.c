@@ -357,6 +357,8 @@ on_tls(CURL *easy, void *ctx, void *arg)
 		return CURLE_SSL_CACERT_BADFILE;
 	SSL_CTX_set1_cert_store(ctx, store);
 	(void)SSL_CTX_set_options(ctx, SSL_OP_CLEANSE_PLAINTEXT);
+	/* One record, and others have their turn: a provider that changes its keys without end does not hold the broker. */
+	(void)SSL_CTX_clear_mode(ctx, SSL_MODE_AUTO_RETRY);
 	return CURLE_OK;
 }
 
