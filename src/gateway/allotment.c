@@ -85,6 +85,16 @@ allotment_take(struct gateway *g, enum allotment_of of, uint64_t n)
 	return fits;
 }
 
+/* The policy writes it out, so it says nothing to whoever hears it. */
+static bool
+is_written_out(const struct policy *p, struct view name)
+{
+	for (size_t i = 0; i < p->nrules; i++)
+		if (p->rule[i].labels == LABELS_NONE && view_eq(p->rule[i].host, name))
+			return true;
+	return false;
+}
+
 bool
 allotment_name(struct gateway *g, struct view name)
 {
@@ -93,7 +103,9 @@ allotment_name(struct gateway *g, struct view name)
 
 	if (address_parse(name, &a) == 0 || names_has(g->names, name))
 		return true;
-	return allotment_take(g, OF_NAMES, 1) && names_address(g->names, name, &a, &err) == 0;
+	if (!is_written_out(&g->policy, name) && !allotment_take(g, OF_NAMES, 1))
+		return false;
+	return names_address(g->names, name, &a, &err) == 0;
 }
 
 bool

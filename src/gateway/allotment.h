@@ -25,8 +25,8 @@ void allotment_free(struct allotment *a);
 bool allotment_take(struct gateway *g, enum allotment_of of, uint64_t n) MUST_CHECK;
 
 /*
- * A name is counted once in a sandbox, whoever says it: a question, or a proxy request. From then on it has an address. False: as above.
- * Addresses are no names.
+ * A name that only a pattern of the policy takes (its labels could carry data) is counted once in a sandbox, whoever says it: a question, or a
+ * proxy request. From then on it has an address. False: as above. Addresses are no names.
  */
 bool allotment_name(struct gateway *g, struct view name) MUST_CHECK;
 
