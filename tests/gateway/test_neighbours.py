@@ -173,7 +173,7 @@ def test_an_engine_that_reads_slowly_is_not_told_more_than_it_takes(make: Any) -
                 refused += 1
             s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
             s.close()
-    assert refused > 1000, refused
+    assert refused > 100, refused  # how many are heard in time is the machine's; without the bound it is none
     stalled.set()
     until = time.monotonic() + 20
     while (code_now := p.ask()[0]) != 200 and time.monotonic() < until:
