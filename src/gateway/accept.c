@@ -113,6 +113,14 @@ connection_new(struct listener *l, int fd)
 	conn_new(g, fd, &to);
 }
 
+/* Held again as soon as there is one. */
+static void
+reserve_keep(struct gateway *g)
+{
+	if (g->reserve < 0)
+		g->reserve = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+}
+
 /*
  * No descriptor is left, so the one that was kept for this takes the connection off the queue: otherwise it would be told of again and
  * again. False: not even that works, and the socket rests.
@@ -126,7 +134,7 @@ shed(struct gateway *g, int listening)
 	fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0)
 		hang_up(fd);
-	g->reserve = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+	reserve_keep(g);
 	return fd >= 0;
 }
 
@@ -150,6 +158,7 @@ on_listener(struct ev_loop *loop, ev_io *w, int events)
 		}
 		fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd >= 0) {
+			reserve_keep(g);
 			connection_new(l, fd);
 		} else if (errno == EAGAIN) {
 			return;
@@ -169,8 +178,7 @@ on_again(struct ev_loop *loop, ev_timer *w, int events)
 
 	(void)events;
 	ev_timer_stop(loop, w);
-	if (l->g->reserve < 0)
-		l->g->reserve = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+	reserve_keep(l->g);
 	ev_io_start(loop, &l->readable); /* at the cap it stops by itself */
 }
 
@@ -202,7 +210,8 @@ listener_add(struct gateway *g, int fd, enum socket_kind kind, uint16_t port, st
 void
 listeners_begin(struct gateway *g)
 {
-	g->reserve = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+	g->reserve = -1;
+	reserve_keep(g);
 	list_each (l, &g->listeners, struct listener, link)
 		ev_io_start(g->loop, &l->readable);
 }
