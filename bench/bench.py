@@ -312,7 +312,7 @@ def main() -> int:
     rows = measure(daemon.BUILD, daemon.STATE, arguments.rounds, arguments.live) if arguments.part != "egress" else []
     gateway = egress.measure(daemon.BUILD) if arguments.part != "sandboxes" else []
     if arguments.json:
-        print(json.dumps([asdict(r) for r in (*rows, *gateway)]))
+        print(json.dumps([*map(asdict, rows), *map(asdict, gateway)]))
         return 0
     if rows:
         table(rows)

@@ -246,7 +246,7 @@ budgets: {{requests: 8}}
 
     def gateway_pid(self) -> int:
         """The one that serves the sandbox: spares hold no connection and grow by nothing, so it is the largest."""
-        return max(self.daemon.by_role("gateway"), key=rss_mib)
+        return int(max(self.daemon.by_role("gateway"), key=rss_mib))
 
     def close(self) -> None:
         self.stack.close()

@@ -38,7 +38,9 @@ class CaseTable:
         cases = self.id.findall(name)
         for match in re.finditer(rf"({self.id.pattern})_to_({self.id.pattern})", name):
             first, last = match[1], match[2]
-            cases += [case for case in self.rows if case[0] == first[0] and int(first[1:]) < int(case[1:]) < int(last[1:])] if first[0] == last[0] else []
+            if first[0] == last[0]:
+                between = range(int(first[1:]) + 1, int(last[1:]))
+                cases += [case for case in self.rows if case[0] == first[0] and int(case[1:]) in between]
         return cases
 
     def missing(self) -> list[str]:

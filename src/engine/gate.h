@@ -35,10 +35,10 @@ struct gate {
 	const struct policy *policy; /* borrowed for ever */
 	struct ipc_peer *peer;       /* owned; NULL: no edge yet, or lost */
 	bool told;                   /* GATEWAY_EDGE came */
-	bool broke;     /* it broke the protocol, or ended by itself: what it had on loan is used */
-	bool full;      /* not read until it may be recorded again */
-	bool ending;    /* its last words are read */
-	bool unheard;   /* it had more to say than was read when it ended: its last words may be lost */
+	bool broke;  /* it broke the protocol, or ended by itself: what it had on loan is used */
+	bool full;   /* not read until it may be recorded again */
+	bool ending; /* its last words are read */
+	bool unheard; /* it had more to say than was read when it ended: its last words may be lost */
 	uint64_t heard; /* messages */
 	struct buf certificate, keystore;
 	bool system_roots;

@@ -7,7 +7,15 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-OTHER_TABLES = ("tests/dialer/", "tests/egress/", "tests/gateway/", "tests/scenario/", "tests/unit/dialer/", "tests/unit/egress/", "tests/unit/gateway/")  # their ids mean other cases
+OTHER_TABLES = (  # their ids mean other cases
+    "tests/dialer/",
+    "tests/egress/",
+    "tests/gateway/",
+    "tests/scenario/",
+    "tests/unit/dialer/",
+    "tests/unit/egress/",
+    "tests/unit/gateway/",
+)
 SHARED = ("tests/unit/lib/",)  # these too, beside those of this table
 NAME = re.compile(r"(?:^|\b)(?:test_)?((?:[A-H][1-9]\d?_)(?:(?:to_|and_)?[A-H][1-9]\d?_)*)[A-Za-z0-9_]*", re.M)
 

@@ -22,9 +22,10 @@ import ssl
 import struct
 import sys
 import time
+from typing import Any
 
 ask = json.loads(sys.argv[1])
-answer = {"data": "", "error": "", "where": "", "peer": "", "ended": False, "reset": False, "length": 0}
+answer: dict[str, Any] = {"data": "", "error": "", "where": "", "peer": "", "ended": False, "reset": False, "length": 0}
 chunks = [base64.b64decode(one) for one in ask.get("send", [])]
 if "file" in ask:
     with open(ask["file"], "rb") as sent:
@@ -32,7 +33,7 @@ if "file" in ask:
 wait = ask.get("wait", 3)
 
 
-def answered(got):
+def answered(got: bytes | bytearray) -> bool:
     """The one request that was sent has its whole answer: it is not worth the whole wait that nothing follows."""
     head, end, body = bytes(got).partition(b"\r\n\r\n")
     if not end or not head.startswith(b"HTTP/1.1 ") or head[9:10] == b"1" or b"".join(chunks).count(b" HTTP/1.1\r\n") != 1:
@@ -41,7 +42,7 @@ def answered(got):
     return len(sizes) == 1 and sizes[0].isdigit() and len(body) >= int(sizes[0])
 
 
-def read_all(sock, until=None):
+def read_all(sock: socket.socket, until: bytes | None = None) -> bytes:
     got = bytearray()
     sock.settimeout(wait)
     try:
@@ -62,7 +63,7 @@ def read_all(sock, until=None):
     return bytes(got)
 
 
-def send_all(sock):
+def send_all(sock: socket.socket) -> None:
     for at, chunk in enumerate(chunks):
         if at:
             time.sleep(ask.get("pause", 0))
@@ -71,7 +72,7 @@ def send_all(sock):
         sock.shutdown(socket.SHUT_WR)
 
 
-def secure(sock):
+def secure(sock: socket.socket) -> socket.socket:
     if ask.get("tls") is None:
         return sock
     context = ssl.create_default_context()
@@ -82,7 +83,7 @@ def secure(sock):
     return context.wrap_socket(sock, server_hostname=ask["tls"] or None, suppress_ragged_eofs=False)
 
 
-def talk(host, port):
+def talk(host: str, port: int) -> bytes:
     answer["where"] = "name"
     address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     answer["peer"] = address[4][0]
@@ -103,7 +104,7 @@ def talk(host, port):
     return read_all(sock)
 
 
-def dns():
+def dns() -> bytes:
     got = bytearray()
     if ask.get("tcp"):
         sock = socket.create_connection(("127.0.0.1", 53), 5)
@@ -118,7 +119,7 @@ def dns():
     return bytes(got)
 
 
-def udp():
+def udp() -> bytes:
     family = socket.AF_INET6 if ":" in ask["host"] else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_DGRAM)
     sock.settimeout(1)
@@ -129,7 +130,7 @@ def udp():
     return sock.recv(2048)
 
 
-def raw():
+def raw() -> bytes:
     sock = socket.socket(ask["family"], ask["type"], ask.get("protocol", 0))
     answer["where"] = "connect"
     sock.settimeout(2)

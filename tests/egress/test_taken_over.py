@@ -105,7 +105,7 @@ class Taken:
 
     @property
     def ended(self) -> bool:
-        return self.world.client.get(self.box).status == 404
+        return bool(self.world.client.get(self.box).status == 404)
 
     def why(self) -> str:
         row = self.world.client.get(self.box, ended=True).json

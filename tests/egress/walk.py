@@ -8,12 +8,13 @@ import json
 import socket
 import ssl
 import sys
+from typing import Any
 
 context = ssl.create_default_context()
 context.check_hostname = False
 
 
-def head_of(sock):
+def head_of(sock: socket.socket) -> bytes:
     got = b""
     while b"\r\n\r\n" not in got:
         data = sock.recv(4096)
@@ -23,9 +24,10 @@ def head_of(sock):
     return got
 
 
-def take(step):
+def take(step: dict[str, Any]) -> int:
+    got = b""
     try:
-        sock = socket.create_connection((step["dial"], step["port"]), 5)
+        sock: socket.socket = socket.create_connection((step["dial"], step["port"]), 5)
     except (OSError, UnicodeError):
         return 0
     try:
@@ -49,7 +51,6 @@ def take(step):
         pass
     finally:
         sock.close()
-    got = locals().get("got", b"")
     return int(got[9:12]) if got[9:12].isdigit() else 0
 
 

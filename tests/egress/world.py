@@ -126,7 +126,8 @@ class World:
         return self.probe(do="proxy", send=list(send), **more)
 
     def run(self, command: str, box: str = "", **more: Any) -> dict[str, Any]:
-        return self.client.exec(box or self.box, command, **more)
+        done: dict[str, Any] = self.client.exec(box or self.box, command, **more)
+        return done
 
     # ---- what was recorded ----
 

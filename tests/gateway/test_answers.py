@@ -94,7 +94,9 @@ def test_an_answer_that_is_none_is_502(a: Answers, case: str) -> None:
     a.refused(closing(text), reason)
 
 
-@pytest.mark.parametrize("text", [b"<html>", b"H", b"HTTP/2.0 ", b"\r\nHTTP/1.1 200 OK\r\n", b"SSH-2.0-x", b"HTTP/1.1 100 Continue\r\n\r\nhello"])
+@pytest.mark.parametrize(
+    "text", [b"<html>", b"H", b"HTTP/2.0 ", b"\r\nHTTP/1.1 200 OK\r\n", b"SSH-2.0-x", b"HTTP/1.1 100 Continue\r\n\r\nhello"]
+)
 def test_I1_what_cannot_begin_a_head_is_refused_at_once(a: Answers, text: bytes) -> None:
     """The server says no more, and does not close."""
     before = a.told("answer-framing")

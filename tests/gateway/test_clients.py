@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What real clients take of a sandbox's authority: servers with its leaves, one with a name of the policy and one that is not, asked with the
-certificate (or the Java key store) alone. A leaked key is worth nothing for other names; but Java does not look at the constraints of a
-certificate that it was told to trust."""
+"""What real clients take of a sandbox's authority: servers with its leaves, one with a name of the policy and one that is not, asked with
+the certificate (or the Java key store) alone. A leaked key is worth nothing for other names; but Java does not look at the constraints of
+a certificate that it was told to trust."""
 
 import os
 import shutil
@@ -9,11 +9,10 @@ import socket
 import ssl
 import subprocess
 import threading
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator
 
 import pytest
-
 import rig
 
 GOOD, BAD = "allowed.test", "evil.test"
@@ -46,7 +45,7 @@ class Server:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("authority")
+    path: Path = tmp_path_factory.mktemp("authority")
     subprocess.run([rig.BUILD / "tests/gateway/gateway_issue", path, GOOD, GOOD, BAD], check=True)
     return path
 
@@ -81,7 +80,8 @@ def test_a_client_takes_the_names_of_the_policy_and_no_other(client: str, folder
         if client == "go":
             program = shutil.which("go") or "/usr/local/go/bin/go"
             if Path(program).exists():
-                subprocess.run([program, "build", "-o", folder / "get-go", CLIENTS / "get.go"], check=True, env={**os.environ, "GO111MODULE": "off"})
+                env = {**os.environ, "GO111MODULE": "off"}
+                subprocess.run([program, "build", "-o", folder / "get-go", CLIENTS / "get.go"], check=True, env=env)
         if not shutil.which(program):
             pytest.skip(f"{program} is not installed")
     # Nothing of the caller's: where to find roots is what is tested. git is the one that is told by its variable.
@@ -98,21 +98,23 @@ def test_a_client_takes_the_names_of_the_policy_and_no_other(client: str, folder
 def test_keytool_reads_the_key_store(folder: Path) -> None:
     if not shutil.which("keytool"):
         pytest.skip("keytool is not installed")
-    done = subprocess.run(["keytool", "-list", "-v", "-keystore", folder / "java.jks", "-storepass", "changeit"], capture_output=True, text=True,
-        check=True)
+    listing = ["keytool", "-list", "-v", "-keystore", str(folder / "java.jks"), "-storepass", "changeit"]
+    done = subprocess.run(listing, capture_output=True, text=True, check=True)
     assert "Your keystore contains 1 entry" in done.stdout
     assert "CN=Demilune sandbox authority" in done.stdout
     assert "trustedCertEntry" in done.stdout
-    wrong = subprocess.run(["keytool", "-list", "-keystore", folder / "java.jks", "-storepass", "changeIt"], capture_output=True, check=False)
+    listing = ["keytool", "-list", "-keystore", str(folder / "java.jks"), "-storepass", "changeIt"]
+    wrong = subprocess.run(listing, capture_output=True, check=False)
     assert wrong.returncode != 0
 
 
 def test_a_directory_of_certificates_finds_it_by_its_hash(folder: Path) -> None:
     (folder / "hashed").mkdir()
     (folder / "hashed" / "b674e9d2.0").symlink_to(folder / "ca.crt")
-    said = subprocess.run(["openssl", "x509", "-in", folder / "ca.crt", "-noout", "-hash"], capture_output=True, text=True, check=True).stdout
+    digest = ["openssl", "x509", "-in", str(folder / "ca.crt"), "-noout", "-hash"]
+    said = subprocess.run(digest, capture_output=True, text=True, check=True).stdout
     assert said.strip() == "b674e9d2"
-    verify = ["openssl", "verify", "-x509_strict", "-no-CAfile", "-no-CAstore", "-CApath", folder / "hashed", "-purpose", "sslserver"]
+    verify = ["openssl", "verify", "-x509_strict", "-no-CAfile", "-no-CAstore", "-CApath", str(folder / "hashed"), "-purpose", "sslserver"]
     assert subprocess.run([*verify, folder / f"{GOOD}.pem"], capture_output=True, check=False).returncode == 0
     bad = subprocess.run([*verify, folder / f"{BAD}.pem"], capture_output=True, text=True, check=False)
     assert bad.returncode != 0 and "permitted subtree violation" in bad.stderr

@@ -283,7 +283,8 @@ LATER = b"8000\r\n" + b"a" * 0x8000 + b"\r\n"
 
 @pytest.mark.parametrize("case", CHUNKS)
 def test_a_body_that_breaks_never_ends_at_the_origin(world: World, how: str, case: str) -> None:
-    """E11 to E17, K11: behind some of it the head may have gone out before it; the end of the body never does, and the connection is reset."""
+    """E11 to E17, K11: behind some of it the head may have gone out before it; the end of the body never does, and the connection is
+    reset."""
     origin = world.plain if how == "plain" else world.tls
     ends = b"".join(origin.heard).count(b"0\r\n\r\n")
     reason, status = ("body-limit", 413) if case.startswith("K11") else ("framing", 400)

@@ -50,7 +50,12 @@ class Through:
         )
         self.g = rig.Gateway(
             document,
-            {("ws.test", 80): self.ws.port, ("flood.test", 80): self.ws.port, ("raw.test", 9000): self.raw.port, ("pinned.test", 443): self.secure.port},
+            {
+                ("ws.test", 80): self.ws.port,
+                ("flood.test", 80): self.ws.port,
+                ("raw.test", 9000): self.raw.port,
+                ("pinned.test", 443): self.secure.port,
+            },
             roots=certs.authority(),
             broker=lambda _: self.answer,
         )

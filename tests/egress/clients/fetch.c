@@ -26,7 +26,8 @@ main(int argc, char **argv)
 		perror(argv[1]);
 		return 1;
 	}
-	n = snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", argv[2], argv[1]);
+	n = snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n",
+		argv[2], argv[1]);
 	if (write(fd, text, (size_t)n) != n)
 		return 1;
 	while ((got = read(fd, text, sizeof(text))) > 0)
