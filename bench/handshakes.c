@@ -20,7 +20,8 @@ enum { TIMES_MAX = 200000 };
 
 struct load {
 	struct sockaddr_in at;
-	const char *name, *path, *proxied;
+	char *name; /* not const: OpenSSL's macro casts it */
+	const char *path, *proxied;
 	uint16_t port; /* of the origin: for Host */
 	SSL_CTX *context;
 	uint64_t until_ns;

@@ -91,8 +91,12 @@ other_begin(struct other *o, SSL_CTX *ctx, int fd, bool server, const char *serv
 		SSL_set_accept_state(o->ssl);
 	else
 		SSL_set_connect_state(o->ssl);
-	if (server_name != NULL)
-		must(SSL_set_tlsext_host_name(o->ssl, server_name) == 1);
+	if (server_name != NULL) {
+		char name[256];
+
+		must(snprintf(name, sizeof(name), "%s", server_name) < (int)sizeof(name));
+		must(SSL_set_tlsext_host_name(o->ssl, name) == 1);
+	}
 }
 
 void

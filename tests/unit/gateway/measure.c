@@ -98,7 +98,7 @@ NORETURN static void
 play(SSL_CTX *server)
 {
 	SSL_CTX *client = SSL_CTX_new(TLS_client_method());
-	char room[1000];
+	char room[1000], name[] = "allowed.test";
 
 	for (int k = 0; k < 2; k++)
 		for (int i = 0; i < CONNECTIONS; i++) {
@@ -107,7 +107,7 @@ play(SSL_CTX *server)
 			blocking(far[k][i]);
 			(void)SSL_set_fd(ssl, far[k][i]);
 			if (k == 0)
-				must(SSL_set_tlsext_host_name(ssl, "allowed.test") == 1 &&
+				must(SSL_set_tlsext_host_name(ssl, name) == 1 &&
 					SSL_connect(ssl) == 1);
 			else
 				must(SSL_accept(ssl) == 1);
