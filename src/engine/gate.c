@@ -146,8 +146,10 @@ static int
 tell_if_over(struct gate *g, struct err *err)
 {
 	enum egress_reason may;
-	int r = gate_may(g, &may, err);
+	int r;
 
+	g->sandbox->engine->turn++; /* what was found before is old */
+	r = gate_may(g, &may, err);
 	if (r == 0 && may != EGRESS_REASON_NONE)
 		IPC_SEND(g->peer, 0, EGRESS_END, egress_end, {0});
 	return r;

@@ -560,11 +560,13 @@ test_a_revoked_task_reaches_nothing(void **state)
 	ASK(p, AUTHORITY_REVOKE, authority_revoke,
 		{.caller = as_root, .kind = AUTHORITY_TASK, .name = view_str(name)});
 	play_want(p, p->api, MSG_DONE);
+	play_want(p, b.gateway, MSG_EGRESS_END); /* what is open ends too */
 	nothing_leaves(g, &b);
 	(void)play_audit(p, &g->task);
 	assert_int_equal(play_events(p, "egress.revoke"), 1);
 	assert_int_equal(play_events(p, "egress.verdict"), 1);
 	gates_restart(g, &b, 1);
+	play_want(p, b.gateway, MSG_EGRESS_END); /* it may not have heard it */
 	nothing_leaves(g, &b);
 }
 
@@ -611,6 +613,7 @@ test_contained_before_it_is_ended(void **state)
 		SQLITE_OK);
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 	gates_held(g, &b, 1);
+	play_want(p, b.gateway, MSG_EGRESS_END);
 	nothing_leaves(g, &b);
 	SAY(p->supervisor, HELD_END, held_end, {0});
 	WANT(p, p->supervisor, KILL, kill, kill);

@@ -347,6 +347,7 @@ test_authority_that_ends_meanwhile(void **state)
 	ASK(p, AUTHORITY_REVOKE, authority_revoke,
 		{.caller = as_root, .kind = AUTHORITY_TASK, .name = view_str(name)});
 	play_want(p, p->api, MSG_DONE);
+	play_want(p, b.gateway, MSG_EGRESS_END);
 	done(g, tag);
 	(void)is(g, &b, 1, EGRESS_REASON_CONTAINED);
 	ask(&b, 2, CARRIER_OPEN, 2);
