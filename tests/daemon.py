@@ -382,6 +382,12 @@ class Daemon:
             for folder, _, _ in os.walk(group):
                 yield Path(folder)
 
+    @property
+    def supervisor(self) -> int:
+        """Its pid. By its role there may be two for a moment: a child that has not become another program yet."""
+        assert self.process is not None
+        return self.process.pid
+
     def by_role(self, wanted: str) -> list[int]:
         return [pid for pid in self.pids() if role(pid) == wanted]
 

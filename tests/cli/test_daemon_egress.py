@@ -77,7 +77,7 @@ class Host:
 
     def anew(self) -> None:
         """Policies are read again."""
-        supervisor, = self.daemon.by_role("supervisor")
+        supervisor = self.daemon.supervisor
         before = len(self.daemon.log())
         os.kill(supervisor, signal.SIGHUP)
         wait_until("they are read again", lambda: "from now on" in self.daemon.log()[before:])

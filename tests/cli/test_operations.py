@@ -416,7 +416,7 @@ def test_the_daemon_takes_them_and_takes_them_anew(host: Host) -> None:
 
         def anew(text: str, said: str) -> None:
             put(host.dirs["operations"], "a.yaml", text)
-            supervisor, = daemon.by_role("supervisor")
+            supervisor = daemon.supervisor
             os.kill(supervisor, signal.SIGHUP)
             wait_until(said, lambda: said in daemon.log())
             wait_until("the daemon is ready again", daemon.client.ready)

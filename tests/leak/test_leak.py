@@ -29,7 +29,7 @@ CALLERS = 3
 def held(daemon: Daemon) -> dict[str, Any]:
     """Counts of everything that the daemon has, comparable when no sandbox lives."""
     pids = list(daemon.pids())
-    supervisor = daemon.by_role("supervisor")[0]
+    supervisor = daemon.supervisor
     return {
         "processes": dict(Counter(role(pid) for pid in pids)),
         "descriptors": daemon.descriptors(),
