@@ -43,6 +43,7 @@ NAMESPACES = ("mnt", "pid", "net", "ipc", "uts", "user", "cgroup")
 NAMESPACE = re.compile(rf"({'|'.join(NAMESPACES)}):\[\d+\]$")
 NS_GET_ID = 0x8008B70D
 serial = itertools.count()
+LANE = int(os.environ.get("DEMILUNE_LANE", "0"))  # 0 or 1, of suites that run beside each other: no two daemons have the same users
 
 
 def wait_until(what: str, true: Callable[[], Any], within_s: float = 10.0) -> Any:
@@ -229,7 +230,7 @@ class Daemon:
     def __init__(self, settings: Mapping[str, str | int] | None = None, tcp: bool = False,
                  build: Path | None = None) -> None:
         self.build = build or BUILD
-        self.number = (os.getpid() * 7 + next(serial)) % 190
+        self.number = (os.getpid() * 7 + next(serial)) % 95 * 2 + LANE
         self.home = Path(tempfile.mkdtemp(prefix="demilune-test-"))
         self.state, self.run = self.home / "state", self.home / "run"
         self.log_path = self.home / "log"

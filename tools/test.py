@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
@@ -158,6 +159,39 @@ SUITES: dict[str, Callable[[Context], Result]] = {
     "demo": tap(["/usr/bin/python3", "tests/demo/test_demo.py", "{state}"]),
 }
 
+# These mostly wait for deadlines: they run beside the others. Those that look at the whole machine run alone, at the end.
+BESIDE = ("gateway", "egress")
+ALONE = ("leak", "crash", "story", "demo")
+
+
+class Run:
+    """Suites, each with its line when it is through."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.lock = threading.Lock()
+        self.passed = self.failed = 0
+
+    def some(self, names: list[str], lane: int = 0) -> None:
+        """One after the other. Daemons of one lane never have the users of another's (tests/daemon.py)."""
+        context = Context(self.context.build, self.context.state, self.context.environment | {"DEMILUNE_LANE": str(lane)})
+        for name in names:
+            began = time.monotonic()
+            result = SUITES[name](context)
+            with self.lock:
+                self.passed += result.passed
+                self.failed += result.failed
+                print(f"{name:12} {result.passed:5} passed {result.failed:3} failed {time.monotonic() - began:7.1f} s", flush=True)
+                if result.failed:
+                    print("\n".join("    " + line for line in result.log.splitlines()[-200:]), flush=True)
+
+    def all(self, chosen: list[str]) -> None:
+        beside = threading.Thread(target=self.some, args=([name for name in chosen if name in BESIDE], 1))
+        beside.start()
+        self.some([name for name in chosen if name not in BESIDE and name not in ALONE])
+        beside.join()
+        self.some([name for name in chosen if name in ALONE])
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="run the suites and count")
@@ -172,18 +206,10 @@ def main() -> int:
     environment = dict(os.environ) | {"DEMILUNE_BUILD": str(arguments.build.resolve()),
                                       "DEMILUNE_STATE": str(arguments.state.resolve())}
     context = Context(arguments.build.resolve(), arguments.state.resolve(), environment)
-    passed = failed = 0
-    for name in chosen:
-        began = time.monotonic()
-        print(f"{name:12} ...", end="", flush=True)
-        result = SUITES[name](context)
-        passed += result.passed
-        failed += result.failed
-        print(f"\r{name:12} {result.passed:5} passed {result.failed:3} failed {time.monotonic() - began:7.1f} s")
-        if result.failed:
-            print("\n".join("    " + line for line in result.log.splitlines()[-200:]))
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    run_all = Run(context)
+    run_all.all(chosen)
+    print(f"{run_all.passed} passed, {run_all.failed} failed")
+    return 1 if run_all.failed else 0
 
 
 if __name__ == "__main__":
