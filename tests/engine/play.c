@@ -460,10 +460,13 @@ play_send(int fd, enum msg_type type, uint64_t tag, const struct buf *body, int 
 {
 	struct err err;
 	struct buf b;
+	int r;
 
 	buf_init(&b, IPC_MAX + IPC_HEADER_BYTES);
 	ipc_pack(&b, type, tag, buf_view(body));
-	if (ipc_write(fd, buf_view(&b), &passed, passed < 0 ? 0 : 1, &err) < 0)
+	r = ipc_write(fd, buf_view(&b), &passed, passed < 0 ? 0 : 1, &err);
+	/* Heads of the tree are asked for at any time, also by an engine that a test kills in the same moment. */
+	if (r < 0 && !(r == -EPIPE && type == MSG_CHECKPOINT_IS))
 		fail_msg("%s cannot be sent: %s", msg_info[type].name, err.text);
 	buf_done(&b);
 }
