@@ -171,7 +171,9 @@ main(int argc, char **argv)
 		}
 	}
 	all = calloc(total + 1, sizeof(*all));
-	if (all == NULL || total == 0)
+	if (all == NULL)
+		return 1;
+	if (total == 0)
 		return 1;
 	n = 0;
 	for (size_t i = 0; n < total; i++) {

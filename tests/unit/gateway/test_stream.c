@@ -613,7 +613,7 @@ a_full_peer_in_TLS_is_waited_for(void **state)
 {
 	static uint8_t all[8 << 20];
 	size_t sent = 0, got = 0;
-	ssize_t r;
+	ssize_t r = 0;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(all); i++)

@@ -121,6 +121,8 @@ descriptors(void)
 	DIR *d = opendir("/proc/self/fd");
 	size_t n = 0;
 
+	if (d == NULL)
+		return SIZE_MAX;
 	while (readdir(d) != NULL)
 		n++;
 	(void)closedir(d);
