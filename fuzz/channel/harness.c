@@ -51,6 +51,7 @@ check_frame(const struct frame *f)
 		TRY(PONG, pong)
 		TRY(PROPOSE, propose)
 		TRY(PROPOSED, proposed)
+		TRY(TRUST, trust)
 	case FRAME_MAX:
 		abort();
 	}

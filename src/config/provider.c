@@ -387,7 +387,7 @@ provider_write(struct builder *b, const struct provider_source *p, struct canon_
 static void
 try_lookup(struct builder *b, const struct provider_source *p)
 {
-	auto_buf struct buf scratch;
+	auto_buf struct buf scratch = {0};
 	struct canon_writer w;
 	struct err err = {0};
 

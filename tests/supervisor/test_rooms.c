@@ -185,7 +185,9 @@ test_secrets_are_many(void **state)
 		make_file(name, "", 0600);
 	}
 	up();
-	rig_broker_says(rig.broker, have, sizeof(have));
+	do /* what the dialer said comes through it too, before or after */
+		rig_broker_says(rig.broker, have, sizeof(have));
+	while (strncmp(have, "broker", 6) != 0);
 	assert_non_null(strstr(have, "secret=63:"));
 	assert_null(strstr(have, "secret=64:"));
 	assert_int_equal(rig_stop(&rig), 0);
