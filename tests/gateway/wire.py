@@ -65,9 +65,11 @@ def send(sock: socket.socket, message: str, tag: int = 0, fds: tuple[int, ...] =
 
 
 def receive(sock: socket.socket) -> tuple[str, int, dict[str, Any]] | None:
-    """None: the other end closed."""
+    """None: the other end closed. A reset stands once in front of what it had said before (src/lib/ipc/datagram.c)."""
     try:
         raw = sock.recv(1 << 18)
+    except ConnectionResetError:
+        return receive(sock)
     except OSError:
         return None
     if not raw:
