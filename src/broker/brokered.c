@@ -73,35 +73,12 @@ brokered_forget(struct gateway *g)
 
 /* ---- the answer ---- */
 
-static enum egress_reason
-reason_of_dial(enum dial dial)
-{
-	switch (dial) {
-	case DIAL_NO_NAME:
-		return EGRESS_REASON_DNS_FAIL;
-	case DIAL_ADDRESS:
-		return EGRESS_REASON_DNS_PRIVATE;
-	case DIAL_MIXED:
-		return EGRESS_REASON_DNS_MIXED;
-	case DIAL_TIMEOUT:
-		return EGRESS_REASON_TIMEOUT;
-	case DIAL_UNREACHABLE:
-		return EGRESS_REASON_UNREACHABLE;
-	case DIAL_CONNECTED:
-	case DIAL_NOT_LISTED:
-	case DIAL_BUSY:
-	case DIAL_MAX:
-		break;
-	}
-	return EGRESS_REASON_BROKER;
-}
-
 /* Nothing left: no connection, or one on which TLS did not stand. */
 static enum egress_reason
 reason_not_sent(const struct call *c)
 {
 	if (c->dial != DIAL_CONNECTED)
-		return reason_of_dial(c->dial);
+		return egress_reason_of_dial(c->dial, EGRESS_REASON_BROKER);
 	if (c->result == CURLE_OPERATION_TIMEDOUT)
 		return EGRESS_REASON_TIMEOUT;
 	return c->result == CURLE_OK ? EGRESS_REASON_BROKER : EGRESS_REASON_TLS_VERIFY;

@@ -126,6 +126,13 @@ gate_may(struct gate *g, enum egress_reason *ret, struct err *err)
 	return 0;
 }
 
+int
+gate_may_now(struct gate *g, enum egress_reason *ret, struct err *err)
+{
+	g->sandbox->engine->turn++; /* what was found before is old */
+	return gate_may(g, ret, err);
+}
+
 /* ---- its life ---- */
 
 int
@@ -146,10 +153,8 @@ static int
 tell_if_over(struct gate *g, struct err *err)
 {
 	enum egress_reason may;
-	int r;
+	int r = gate_may_now(g, &may, err);
 
-	g->sandbox->engine->turn++; /* what was found before is old */
-	r = gate_may(g, &may, err);
 	if (r == 0 && may != EGRESS_REASON_NONE)
 		IPC_SEND(g->peer, 0, EGRESS_END, egress_end, {0});
 	return r;

@@ -68,6 +68,9 @@ void gate_trust(struct gate *g);
  */
 int gate_may(struct gate *g, enum egress_reason *ret, struct err *err) MUST_CHECK;
 
+/* The same of what is true now, outside of such a turn. */
+int gate_may_now(struct gate *g, enum egress_reason *ret, struct err *err) MUST_CHECK;
+
 /* The task was revoked: what is open is reset. What is asked for later, gate_may() refuses. */
 void gates_end(struct engine *e, const struct id *task);
 

@@ -20,16 +20,6 @@ struct lease {
 
 /* ---- what is counted ---- */
 
-static void
-add_part(struct sha256 *h, struct view v)
-{
-	const uint8_t n[2] = {(uint8_t)(v.n >> 8), (uint8_t)v.n};
-
-	sha256_add(h, n, 2);
-	if (v.n > 0)
-		sha256_add(h, v.p, v.n);
-}
-
 /* The same rule in another revision is the same: who edits the file gives no uses back. */
 static void
 rule_key(const struct rule *r, uint8_t ret[static 32])
@@ -39,9 +29,9 @@ rule_key(const struct rule *r, uint8_t ret[static 32])
 
 	sha256_init(&h);
 	sha256_add(&h, numbers, sizeof(numbers));
-	add_part(&h, r->host);
-	add_part(&h, r->path);
-	add_part(&h, r->credential_secret);
+	sha256_add_part(&h, r->host);
+	sha256_add_part(&h, r->path);
+	sha256_add_part(&h, r->credential_secret);
 	sha256_end(&h, ret);
 }
 
@@ -189,8 +179,7 @@ on_leased(struct broker_wait *w, const struct broker_answer *a)
 	struct err err;
 
 	if (g != NULL && g->peer != NULL) {
-		g->sandbox->engine->turn++;
-		if (!a->lost && a->denial == DENIAL_NONE && gate_may(g, &reason, &err) < 0)
+		if (!a->lost && a->denial == DENIAL_NONE && gate_may_now(g, &reason, &err) < 0)
 			reason = EGRESS_REASON_AUDIT;
 		tell(g, l->tag, reason, reason == EGRESS_REASON_NONE ? &l->id : NULL);
 	}

@@ -42,16 +42,6 @@ counts_set(const struct said *d, const struct counts *c, struct err *err)
 	return query_run(&q, err);
 }
 
-static void
-add_part(struct sha256 *h, struct view v)
-{
-	const uint8_t n[2] = {(uint8_t)(v.n >> 8), (uint8_t)v.n};
-
-	sha256_add(h, n, 2);
-	if (v.n > 0)
-		sha256_add(h, v.p, v.n);
-}
-
 /* Of all that tells two rows of a task apart. */
 static void
 key_of(const struct said *d, const struct row *w, uint8_t ret[static 32])
@@ -64,13 +54,13 @@ key_of(const struct said *d, const struct row *w, uint8_t ret[static 32])
 	sha256_init(&h);
 	sha256_add(&h, d->gate->policy->digest, 32);
 	sha256_add(&h, numbers, sizeof(numbers));
-	add_part(&h, w->name);
+	sha256_add_part(&h, w->name);
 	/* Where it was meant to go is all that is known of it. */
 	if (d->reason == EGRESS_REASON_RAW_ADDRESS)
-		add_part(&h, w->address);
-	add_part(&h, w->method);
-	add_part(&h, w->path);
-	add_part(&h, w->query);
+		sha256_add_part(&h, w->address);
+	sha256_add_part(&h, w->method);
+	sha256_add_part(&h, w->path);
+	sha256_add_part(&h, w->query);
 	sha256_end(&h, ret);
 }
 

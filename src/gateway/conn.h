@@ -32,7 +32,7 @@ void conns_end(struct gateway *g);
 /* There is more of a budget: who waits for it tries again. */
 void conns_wake(struct gateway *g);
 
-/* ---- for the files that a connection is made of: proxy, exchange, answer, brokered, websocket, through ---- */
+/* ---- for the files that a connection is made of: proxy, exchange, request, answer, brokered, through ---- */
 
 enum conn_state {
 #define STATE(name, prose) CONN_##name,

@@ -258,13 +258,14 @@ upstream_get(struct gateway *g, uint16_t rule, struct view name, uint16_t port, 
 {
 	struct upstreams *u = g->upstreams;
 	struct upstream_ask want = {.rule = rule, .port = port, .name = name};
-	struct upstream *up = fresh || g->over ? NULL : pool_take(u, &want);
+	struct upstream *up;
 	struct upstream_ask *a;
 
 	if (g->over) {
 		done(owner, EGRESS_REASON_CONTAINED, NULL, "the task was revoked");
 		return NULL;
 	}
+	up = fresh ? NULL : pool_take(u, &want);
 	if (up != NULL) {
 		done(owner, EGRESS_REASON_NONE, up, NULL);
 		return NULL;
@@ -357,29 +358,6 @@ upstream_reached(struct gateway *g, uint64_t tag, int fd, const char *address, s
 	return 0;
 }
 
-static enum egress_reason
-reason_of(enum dial reason)
-{
-	switch (reason) {
-	case DIAL_NOT_LISTED:
-		return EGRESS_REASON_NO_RULE;
-	case DIAL_NO_NAME:
-		return EGRESS_REASON_DNS_FAIL;
-	case DIAL_ADDRESS:
-		return EGRESS_REASON_DNS_PRIVATE;
-	case DIAL_MIXED:
-		return EGRESS_REASON_DNS_MIXED;
-	case DIAL_TIMEOUT:
-		return EGRESS_REASON_TIMEOUT;
-	case DIAL_CONNECTED:
-	case DIAL_UNREACHABLE:
-	case DIAL_BUSY:
-	case DIAL_MAX:
-		break;
-	}
-	return EGRESS_REASON_UNREACHABLE;
-}
-
 int
 upstream_failed(
 	struct gateway *g, uint64_t tag, enum dial reason, const char *text, struct err *err)
@@ -392,7 +370,11 @@ upstream_failed(
 	a = ask_find(u, tag);
 	reach(u);
 	if (a != NULL)
-		ask_end(a, reason_of(reason), NULL, text);
+		ask_end(a,
+			reason == DIAL_NOT_LISTED
+				? EGRESS_REASON_NO_RULE
+				: egress_reason_of_dial(reason, EGRESS_REASON_UNREACHABLE),
+			NULL, text);
 	return 0;
 }
 

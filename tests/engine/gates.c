@@ -83,6 +83,24 @@ gates_close(struct gates *g)
 	play_close(&g->p);
 }
 
+int
+gates_setup(void **state)
+{
+	static struct gates gates;
+
+	gates_open(&gates);
+	gates_start(&gates);
+	*state = &gates;
+	return 0;
+}
+
+int
+gates_teardown(void **state)
+{
+	gates_close(*state);
+	return 0;
+}
+
 struct id
 gates_task(struct gates *g, const char *tenant, const char *policy)
 {

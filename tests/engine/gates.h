@@ -33,6 +33,10 @@ void gates_start(
 	struct gates *g); /* the engine with a broker, and a task of acme with the policy support */
 void gates_close(struct gates *g);
 
+/* Of a test of cmocka that has one as it comes: its state is a struct gates. */
+int gates_setup(void **state);
+int gates_teardown(void **state);
+
 /* The document of `support` with these budgets. */
 const char *gates_support(const char *budgets);
 

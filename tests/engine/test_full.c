@@ -238,24 +238,6 @@ F12_on_a_full_disk_nothing_is_proposed_or_decided(void **state)
 	(void)play_audit(p, &a->task);
 }
 
-static struct gates gates;
-
-static int
-gates_setup(void **state)
-{
-	gates_open(&gates);
-	gates_start(&gates);
-	*state = &gates;
-	return 0;
-}
-
-static int
-gates_teardown(void **state)
-{
-	gates_close(*state);
-	return 0;
-}
-
 /* Of a gateway: what cannot be recorded may not move, and what moved already is recorded when there is room again. */
 static void
 test_nothing_moves_without_a_record(void **state)

@@ -18,24 +18,6 @@
 
 #include <cmocka.h>
 
-static struct gates gates;
-
-static int
-setup(void **state)
-{
-	gates_open(&gates);
-	gates_start(&gates);
-	*state = &gates;
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	gates_close(*state);
-	return 0;
-}
-
 /* ---- who may use which ---- */
 
 static void
@@ -623,7 +605,7 @@ test_contained_before_it_is_ended(void **state)
 int
 main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, gates_setup, gates_teardown)
 	const struct CMUnitTest tests[] = {
 		T(test_a_policy_of_another_tenant_is_none),
 		T(test_defaults),

@@ -15,24 +15,6 @@
 
 #include <cmocka.h>
 
-static struct gates gates;
-
-static int
-setup(void **state)
-{
-	gates_open(&gates);
-	gates_start(&gates);
-	*state = &gates;
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	gates_close(*state);
-	return 0;
-}
-
 static struct msg_verdict
 carrier_verdict(uint16_t rule, uint8_t digest)
 {
@@ -427,7 +409,7 @@ test_killed_at_each_step(void **state)
 int
 main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, gates_setup, gates_teardown)
 	const struct CMUnitTest tests[] = {
 		T(test_a_lease),
 		T(test_no_lease_without_a_record),

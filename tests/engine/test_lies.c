@@ -26,13 +26,6 @@ setup(void **state)
 	return 0;
 }
 
-static int
-teardown(void **state)
-{
-	gates_close(*state);
-	return 0;
-}
-
 /* What was said last ended the gateway and its sandbox. */
 static void
 lost(struct gates *g, struct boxed *b, const char *what)
@@ -385,7 +378,7 @@ test_a_flood_of_verdicts(void **state)
 int
 main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, gates_teardown)
 	const struct CMUnitTest tests[] = {
 		T(test_each_field_of_a_verdict),
 		T(test_each_field_of_a_flow),

@@ -13,24 +13,6 @@
 
 #include <cmocka.h>
 
-static struct gates gates;
-
-static int
-setup(void **state)
-{
-	gates_open(&gates);
-	gates_start(&gates);
-	*state = &gates;
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	gates_close(*state);
-	return 0;
-}
-
 static struct msg_net_budget
 budget(struct gates *g)
 {
@@ -326,7 +308,7 @@ test_killed_at_each_step(void **state)
 int
 main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, gates_setup, gates_teardown)
 	const struct CMUnitTest tests[] = {
 		T(test_slices),
 		T(test_two_sandboxes_share_it),

@@ -6,27 +6,9 @@
 #include "lib/base/buf.h"
 #include "lib/base/fd.h"
 #include "lib/canon/profile.h"
+#include "lib/canon/sequence.h"
 
 #include <errno.h>
-
-/* The next document: 1, 0 at the end, -EINVAL. */
-static int
-document_take(struct view *rest, struct view *ret, struct err *err)
-{
-	size_t n;
-
-	if (rest->n == 0)
-		return 0;
-	if (rest->n < 4)
-		return err_set(err, -EINVAL, "the catalogue is cut off");
-	n = (size_t)rest->p[0] << 24 | (size_t)rest->p[1] << 16 | (size_t)rest->p[2] << 8 |
-	    rest->p[3];
-	if (n == 0 || n > OPERATION_BYTES_MAX || n > rest->n - 4)
-		return err_set(err, -EINVAL, "the catalogue is cut off or a document too large");
-	*ret = view_of(rest->p + 4, n);
-	*rest = view_skip(*rest, 4 + n);
-	return 1;
-}
 
 static int
 count(struct view all, size_t *ret, struct err *err)
@@ -35,7 +17,7 @@ count(struct view all, size_t *ret, struct err *err)
 	size_t n = 0;
 	int e;
 
-	while ((e = document_take(&all, &one, err)) == 1) {
+	while ((e = canon_sequence_next(&all, "catalogue", OPERATION_BYTES_MAX, &one, err)) == 1) {
 		if (++n > OPERATIONS_MAX)
 			return err_set(err, -EINVAL, "more than %d operations", OPERATIONS_MAX);
 	}
@@ -53,7 +35,7 @@ operations_read(struct view all, struct catalogue *c, struct err *err)
 	for (size_t i = 0; i < c->n; i++) {
 		struct operation *op = &c->op[i];
 		struct view one;
-		int e = document_take(&all, &one, err);
+		int e = canon_sequence_next(&all, "catalogue", OPERATION_BYTES_MAX, &one, err);
 
 		must(e == 1);
 		e = operation_read(one, op, err);
@@ -111,10 +93,6 @@ catalogue_find(const struct catalogue *c, struct view name)
 void
 catalogue_put(struct buf *b, struct view document)
 {
-	uint8_t n[4] = {(uint8_t)(document.n >> 24), (uint8_t)(document.n >> 16),
-		(uint8_t)(document.n >> 8), (uint8_t)document.n};
-
 	must(document.n <= OPERATION_BYTES_MAX);
-	buf_add(b, n, sizeof(n));
-	buf_add_view(b, document);
+	canon_sequence_add(b, document);
 }

@@ -17,6 +17,8 @@ struct sha256 {
 
 void sha256_init(struct sha256 *h);
 void sha256_add(struct sha256 *h, const void *p, size_t n);
+/* A text of at most 65535 bytes behind its length (u16, big-endian): two texts are never one. */
+void sha256_add_part(struct sha256 *h, struct view v);
 void sha256_end(struct sha256 *h, uint8_t ret[static SHA256_BYTES]);
 
 /* All at once. */

@@ -4,6 +4,7 @@
 
 #include "lib/base/fd.h"
 #include "lib/canon/profile.h"
+#include "lib/canon/sequence.h"
 
 #include <errno.h>
 
@@ -21,32 +22,14 @@ policy_load(int fd, uint8_t **ret_bytes, struct policy *ret, struct err *err)
 	return e;
 }
 
-/* The next document: 1, 0 at the end, -EINVAL. */
-static int
-document_take(struct view *rest, struct view *ret, struct err *err)
-{
-	size_t n;
-
-	if (rest->n == 0)
-		return 0;
-	if (rest->n < 4)
-		return err_set(err, -EINVAL, "the policies are cut off");
-	n = (size_t)rest->p[0] << 24 | (size_t)rest->p[1] << 16 | (size_t)rest->p[2] << 8 |
-	    rest->p[3];
-	if (n == 0 || n > POLICY_BYTES_MAX || n > rest->n - 4)
-		return err_set(err, -EINVAL, "the policies are cut off or one is too large");
-	*ret = view_of(rest->p + 4, n);
-	*rest = view_skip(*rest, 4 + n);
-	return 1;
-}
-
 static int
 rows_read(struct view all, struct policies *p, struct err *err)
 {
 	struct view one;
 	int e;
 
-	while ((e = document_take(&all, &one, err)) == 1) {
+	while ((e = canon_sequence_next(&all, "list of policies", POLICY_BYTES_MAX, &one, err)) ==
+		1) {
 		struct policy *row = &p->row[p->n];
 
 		if (p->n == POLICIES_MAX)
@@ -102,10 +85,6 @@ policies_find(const struct policies *p, struct view name)
 void
 policies_put(struct buf *b, struct view document)
 {
-	uint8_t n[4] = {(uint8_t)(document.n >> 24), (uint8_t)(document.n >> 16),
-		(uint8_t)(document.n >> 8), (uint8_t)document.n};
-
 	must(document.n <= POLICY_BYTES_MAX);
-	buf_add(b, n, sizeof(n));
-	buf_add_view(b, document);
+	canon_sequence_add(b, document);
 }

@@ -27,6 +27,29 @@ egress_reason_says(enum egress_reason reason)
 	return reasons[reason].sentence;
 }
 
+enum egress_reason
+egress_reason_of_dial(enum dial dial, enum egress_reason otherwise)
+{
+	switch (dial) {
+	case DIAL_NO_NAME:
+		return EGRESS_REASON_DNS_FAIL;
+	case DIAL_ADDRESS:
+		return EGRESS_REASON_DNS_PRIVATE;
+	case DIAL_MIXED:
+		return EGRESS_REASON_DNS_MIXED;
+	case DIAL_TIMEOUT:
+		return EGRESS_REASON_TIMEOUT;
+	case DIAL_UNREACHABLE:
+		return EGRESS_REASON_UNREACHABLE;
+	case DIAL_CONNECTED:
+	case DIAL_NOT_LISTED:
+	case DIAL_BUSY:
+	case DIAL_MAX:
+		break;
+	}
+	return otherwise;
+}
+
 static const char *const fields[] = {
 #define CREDENTIAL_FIELD(name) name,
 #define CREDENTIAL_PARAMETER(name)

@@ -93,28 +93,16 @@ rules_place(const struct policy *p, const struct egress_place *at, rule_set *ret
 
 /* ---- the request ---- */
 
-/* Takes the next segment off; rest begins with '/'. */
-static struct view
-segment_next(struct view *rest)
-{
-	struct view text = view_skip(*rest, 1);
-	const uint8_t *slash = text.n == 0 ? NULL : memchr(text.p, '/', text.n);
-	struct view segment = slash == NULL ? text : view_of(text.p, (size_t)(slash - text.p));
-
-	*rest = view_skip(text, segment.n);
-	return segment;
-}
-
 /* Both begin with '/'. */
 static bool
 path_fits(struct view pattern, struct view path)
 {
 	while (pattern.n > 0 && path.n > 0) {
-		struct view want = segment_next(&pattern), have;
+		struct view want = http_path_next(&pattern), have;
 
 		if (view_is(want, "**"))
 			return true;
-		have = segment_next(&path);
+		have = http_path_next(&path);
 		if (view_is(want, "*") ? have.n == 0 : !view_eq(want, have))
 			return false;
 	}

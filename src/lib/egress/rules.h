@@ -87,6 +87,9 @@ void egress_request_digest(const struct egress_place *at, const struct egress_re
 void egress_query_write(struct buf *out, const struct http_params *query);
 int egress_query_read(struct view bytes, struct http_params *ret, struct err *err) MUST_CHECK;
 
+/* Why a connection that the dialer was asked for is none; what is only between it and who asked is `otherwise`. */
+enum egress_reason egress_reason_of_dial(enum dial dial, enum egress_reason otherwise);
+
 /* reason.def: HTTP status (0: the connection is just closed) and one sentence. */
 unsigned egress_reason_status(enum egress_reason reason);
 const char *egress_reason_says(enum egress_reason reason);

@@ -32,9 +32,8 @@ http_percent_decode(struct view text, unsigned flags, uint8_t *ret, size_t *ret_
 	return true;
 }
 
-/* Takes the next segment off; rest starts with '/'. */
-static struct view
-segment_next(struct view *rest)
+struct view
+http_path_next(struct view *rest)
 {
 	struct view text = view_skip(*rest, 1);
 	const uint8_t *slash = text.n == 0 ? NULL : memchr(text.p, '/', text.n);
@@ -116,7 +115,7 @@ http_path_judge(struct view path, unsigned flags)
 	if (path.n == 0 || path.p[0] != '/')
 		return HTTP_NO_PATH;
 	while (path.n > 0) {
-		struct view segment = segment_next(&path);
+		struct view segment = http_path_next(&path);
 		enum http_reason no;
 
 		if (segment.n == 0 && path.n > 0 && (flags & HTTP_PATH_EMPTY) == 0)
@@ -150,7 +149,7 @@ http_path_split(struct view path, struct view *ret, size_t max, size_t *ret_n)
 
 		if (path.n == 0)
 			break;
-		segment = segment_next(&path);
+		segment = http_path_next(&path);
 		if (segment.n == 0 || n == max)
 			return HTTP_NO_PATH;
 		ret[n++] = segment;

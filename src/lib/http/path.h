@@ -29,6 +29,9 @@ enum http_reason http_path_judge(struct view path, unsigned flags) MUST_CHECK;
 /* Whether path is prefix itself or below it: "/v1" and "/v1/" have "/v1/x" below, not "/v1evil". */
 bool http_path_under(struct view path, const char *prefix);
 
+/* Takes the next segment off, still encoded; rest begins with '/', and so does what is left, or it is empty. */
+struct view http_path_next(struct view *rest);
+
 /*
  * The segments between the slashes, still encoded, borrowed from path; "/" has none. Empty
  * segments, and thus a slash at the end, are refused, and so are more than max.

@@ -15,12 +15,9 @@
 #include "lib/action/operation.h"
 #include "lib/action/request.h"
 #include "lib/action/schema.h"
-#include "lib/base/fd.h"
+#include "sample.h"
 
-#include <fcntl.h>
 #include <stdio.h>
-
-enum { TEXT_BYTES = 1 << 20 };
 
 struct told {
 	char text[32768];
@@ -71,40 +68,6 @@ only_operation(const struct operations *o)
 	if (operation_read(view_of(o->catalogue.p + 4, o->catalogue.n - 4), &op, &err) < 0)
 		fail_msg("%s", err.text);
 	return op;
-}
-
-static char *
-file_text(const char *name)
-{
-	static char text[TEXT_BYTES];
-	char path[512];
-	struct err err = {0};
-	size_t n = 0;
-	int fd;
-
-	(void)snprintf(path, sizeof(path), "%s/%s", HERE, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		fail_msg("%s cannot be opened", path);
-	assert_int_equal(fd_read_upto(fd, text, sizeof(text) - 1, &n, &err), 0);
-	(void)close(fd);
-	text[n] = '\0';
-	return text;
-}
-
-/* The sample with one change; owned by the caller. */
-static char *
-changed(const char *from, const char *to)
-{
-	const char *base = file_text("sample.yaml"), *at = strstr(base, from);
-	size_t n = strlen(base) + strlen(to) + 1;
-	char *text = malloc(n);
-
-	assert_non_null(text);
-	if (at == NULL || strstr(at + 1, from) != NULL)
-		fail_msg("stands not once in sample.yaml: %s", from);
-	(void)snprintf(text, n, "%.*s%s%s", (int)(at - base), base, to, at + strlen(from));
-	return text;
 }
 
 /* ---- the document ---- */
@@ -200,7 +163,7 @@ every_fault_is_told_at_its_place(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		static struct told t;
 		auto_operations struct operations o;
-		char *text auto_free = changed(rows[i].from, rows[i].to);
+		char *text auto_free = file_changed("sample.yaml", rows[i].from, rows[i].to);
 		unsigned faults = compile_text(text, &o, &t);
 
 		if (faults > 0 && strcmp(t.text, rows[i].told) == 0)
@@ -441,7 +404,8 @@ an_operation_is_bounded(void **state)
 		}
 		buf_add_str(&to, rows[i].last);
 		buf_add_byte(&to, 0);
-		char *text auto_free = changed(rows[i].from, (const char *)to.p);
+		char *text auto_free = file_changed(
+			"sample.yaml", rows[i].from, (const char *)to.p);
 
 		if (compile_text(text, &o, &t) == 0)
 			fail_msg("accepted: %s", rows[i].told);
@@ -467,7 +431,8 @@ a_document_is_at_most_32_kib(void **state)
 		buf_add_byte(&to, 'b');
 	buf_add_str(&to, "\", metadata");
 	buf_add_byte(&to, 0);
-	char *text auto_free = changed("reason: \"{reason}\", metadata", (const char *)to.p);
+	char *text auto_free = file_changed(
+		"sample.yaml", "reason: \"{reason}\", metadata", (const char *)to.p);
 
 	assert_int_equal(compile_text(text, &o, &t), 1);
 	assert_non_null(strstr(t.text, "30:3: the operation has more than 32768 bytes"));
@@ -550,9 +515,10 @@ fixed_text_and_numbers(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		static struct told t;
 		auto_operations struct operations o;
-		char *text auto_free = changed("body: {amount: \"{cents}\", currency: EUR, reason: "
-					       "\"{reason}\", metadata: {task: "
-					       "\"@task\", note: \"{comment}\"}}",
+		char *text auto_free = file_changed("sample.yaml",
+			"body: {amount: \"{cents}\", currency: EUR, reason: "
+			"\"{reason}\", metadata: {task: "
+			"\"@task\", note: \"{comment}\"}}",
 			"body: {v: VALUE}");
 		auto_buf struct buf whole;
 		const char *at = strstr(text, "VALUE");
@@ -624,7 +590,7 @@ conditions_mean_what_their_text_means(void **state)
 		struct operation op;
 
 		(void)snprintf(to, sizeof(to), "require: ['%s']", conditions[i]);
-		char *text auto_free = changed(
+		char *text auto_free = file_changed("sample.yaml",
 			"require: [\"order.tenant == @tenant\", \"order.paid_cents >= cents\", "
 			"\"order.status in [paid, shipped]\"]",
 			to);
@@ -666,7 +632,8 @@ currencies_have_their_digits(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		static struct told t;
 		auto_operations struct operations o;
-		char *text auto_free = changed("currency: EUR}\n    verify", rows[i].to);
+		char *text auto_free = file_changed(
+			"sample.yaml", "currency: EUR}\n    verify", rows[i].to);
 
 		assert_int_equal(compile_text(text, &o, &t), 0);
 		assert_int_equal(only_operation(&o).exponent, rows[i].exponent);

@@ -8,13 +8,10 @@
 #include <cmocka.h>
 
 #include "config/policies.h"
-#include "lib/base/fd.h"
 #include "lib/egress/rules.h"
+#include "sample.h"
 
-#include <fcntl.h>
 #include <stdio.h>
-
-enum { TEXT_BYTES = 1 << 18 };
 
 struct told {
 	char text[32768];
@@ -71,40 +68,6 @@ policy_of(const char *text)
 	if (policy_read(view_of(document, c.row[0].document.n), &scratch, &err) < 0)
 		fail_msg("%s", err.text);
 	return &scratch;
-}
-
-static char *
-file_text(const char *name)
-{
-	static char text[TEXT_BYTES];
-	char path[512];
-	struct err err = {0};
-	size_t n = 0;
-	int fd;
-
-	(void)snprintf(path, sizeof(path), "%s/%s", HERE, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		fail_msg("%s cannot be opened", path);
-	assert_int_equal(fd_read_upto(fd, text, sizeof(text) - 1, &n, &err), 0);
-	(void)close(fd);
-	text[n] = '\0';
-	return text;
-}
-
-/* The sample with one change; owned by the caller. */
-static char *
-changed(const char *from, const char *to)
-{
-	const char *base = file_text("policy.yaml"), *at = strstr(base, from);
-	size_t n = strlen(base) + strlen(to) + 1;
-	char *text = malloc(n);
-
-	assert_non_null(text);
-	if (at == NULL || strstr(at + 1, from) != NULL)
-		fail_msg("stands not once in policy.yaml: %s", from);
-	(void)snprintf(text, n, "%.*s%s%s", (int)(at - base), base, to, at + strlen(from));
-	return text;
 }
 
 /* ---- the document ---- */
@@ -204,7 +167,7 @@ every_fault_is_told_at_its_place(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		auto_policies_compiled struct policies_compiled c;
-		char *text auto_free = changed(rows[i].from, rows[i].to);
+		char *text auto_free = file_changed("policy.yaml", rows[i].from, rows[i].to);
 		unsigned faults = compile_text(text, &c);
 
 		if (faults > 0 && strcmp(told.text, rows[i].told) == 0)
