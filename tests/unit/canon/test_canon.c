@@ -11,8 +11,10 @@
 
 #include <cmocka.h>
 
+#include "lib/base/hex.h"
 #include "lib/base/utf8.h"
 #include "lib/canon/read.h"
+#include "lib/canon/sequence.h"
 #include "lib/canon/write.h"
 
 #include <errno.h>
@@ -747,6 +749,39 @@ utf8_one_at_a_time(void **state)
 	assert_int_equal(n, 66);
 }
 
+/* Documents behind their lengths: as they were put, and nothing else. */
+static void
+sequences(void **state)
+{
+	static const char *const bad[] = {
+		"0000000061", "ffffffff61", "0000000261", "0000000461616161"};
+	auto_buf struct buf b = {.max = 64};
+	struct err err = {0};
+	struct view rest, one;
+
+	(void)state;
+	canon_sequence_add(&b, view_str("a"));
+	canon_sequence_add(&b, view_str("bcd"));
+	assert_int_equal(buf_check(&b), 0);
+	rest = buf_view(&b);
+	assert_int_equal(canon_sequence_next(&rest, "list", 3, &one, &err), 1);
+	assert_true(view_is(one, "a"));
+	assert_int_equal(canon_sequence_next(&rest, "list", 3, &one, &err), 1);
+	assert_true(view_is(one, "bcd"));
+	assert_int_equal(canon_sequence_next(&rest, "list", 3, &one, &err), 0);
+	for (size_t n = 6; n < b.n; n++) {
+		rest = view_of(b.p + 5, n - 5);
+		assert_int_equal(canon_sequence_next(&rest, "list", 3, &one, &err), -EINVAL);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		uint8_t bytes[16];
+
+		assert_int_equal(hex_decode(view_str(bad[i]), bytes, strlen(bad[i]) / 2), 0);
+		rest = view_of(bytes, strlen(bad[i]) / 2);
+		assert_int_equal(canon_sequence_next(&rest, "list", 3, &one, &err), -EINVAL);
+	}
+}
+
 int
 main(void)
 {
@@ -765,6 +800,7 @@ main(void)
 		cmocka_unit_test(skip_wants_a_value),
 		cmocka_unit_test(random_documents_round_trip),
 		cmocka_unit_test(each_changed_byte_is_seen),
+		cmocka_unit_test(sequences),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
